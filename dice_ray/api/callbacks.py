@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
-    """A screen that calls the callbacks, beside the one that is given or that of a notebook; None without any."""
+    """The screen that is given, or that of a notebook, which also calls the callbacks; None if there is neither."""
     if callable(callbacks):
         raise InputError(f"callbacks must be a list of functions, as [print], got {callbacks!r}")
     if show is None and is_notebook():

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api.places import runs_folder
-from dice_ray.api.presets import Written
+from dice_ray.api.presets import Written, validate
 from dice_ray.api.tables import preset_of
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, counted
 
 if TYPE_CHECKING:
     from dice_ray.api.tables import Preset
@@ -31,7 +31,6 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
         ConfigError: The preset with the settings is invalid.
         RunError: No cluster answers.
     """
-    from dice_ray.api.presets import validate
     from dice_ray.run import cluster
     from dice_ray.run.doctor import Needs, examined
     from dice_ray.run.folder import LOG
@@ -59,7 +58,7 @@ def _size(config: RunConfig, joined: Cluster) -> Check:
         num_trials = demand(config, 1, unmeasured(config, joined.nodes)).slots(joined.nodes)
     except RunError as error:
         return Check("size", "cluster", "", f"{error}: add machines, or lower these settings")
-    return Check("size", "cluster", f"{num_trials} trials at once")
+    return Check("size", "cluster", f"{counted(num_trials, 'trial')} at once")
 
 
 def _mlflow() -> Check:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api.places import check_lists, given_folder
-from dice_ray.errors import InputError
+from dice_ray.errors import InputError, first_line
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
@@ -76,7 +77,13 @@ def _stored(loss: nn.Module) -> str:
         num_parts = type(loss).__module__.count(".") + 1
         root, digest = str(Path(source).parents[num_parts - 1]), hashlib.sha256(Path(source).read_bytes()).hexdigest()
     written = io.BytesIO()
-    torch.save(loss, written)
+    try:
+        torch.save(loss, written)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise InputError(
+            f"a loss must be one that pickle can store, since other processes load it, and {name} is not: "
+            f"{first_line(error)}"
+        ) from error
     content = STORED_LOSS.format(
         digest=digest[:12] or f"torch {torch.__version__}",
         root=root,

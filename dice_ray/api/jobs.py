@@ -12,6 +12,7 @@ from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.studies import read_study
 from dice_ray.errors import InputError
+from dice_ray.remote import store_url, without_password
 
 if TYPE_CHECKING:
     from dice_ray.run.jobs import Job
@@ -49,11 +50,12 @@ def submit(
     from dice_ray.run import jobs
     from dice_ray.run.folder import stored_config
 
+    url = None if runs else store_url()
     runs = runs or runs_folder()
     if not runs.is_absolute():
         raise InputError(
             "the runs of a job must be in a folder that all machines of the cluster see: give its absolute path by "
-            f"--runs or DICE_RAY_RUNS, got {runs}"
+            f"--runs or DICE_RAY_RUNS, got {without_password(url) if url else runs}"
         )
     configs = [validate(preset, settings) for preset in presets]
     kind, stem = command[0], Path(study or [*presets, ""][0]).stem
@@ -97,7 +99,6 @@ def _variables(runs: Path) -> dict[str, str]:
         InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show; or the store or
             the data would be another in the folder where the job works.
     """
-    from dice_ray.remote import without_password
     from dice_ray.run.cluster import FOLDER, surroundings
 
     store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{runs / 'mlflow.db'}"

@@ -14,6 +14,9 @@ from dice_ray.remote import runs_folder as runs_folder
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
 
+RESERVED = (TRAIN_EXPERIMENT, "Default")
+"""Names of experiments that no sweep or study can have: `Default` is MLflow's own, which is not read."""
+
 LONGEST = 200
 """Bytes of a name: file systems take 255, and some names of files are longer by an ending."""
 
@@ -47,10 +50,10 @@ def given_folder() -> Path:
 
 def check_name(name: str) -> str:
     """Returns the name, which must be usable as a folder and as an experiment."""
-    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT or len(name.encode()) > LONGEST:
+    if not re.fullmatch(r"\w[\w.-]*", name) or name in RESERVED or len(name.encode()) > LONGEST:
         raise InputError(
             f"a name must be letters, digits, '_', '-' and '.', not begin with '-' or '.', have at most {LONGEST} "
-            f"bytes, and not be {TRAIN_EXPERIMENT!r}, got {name!r}"
+            f"bytes, and not be {' or '.join(map(repr, RESERVED))}, got {name!r}"
         )
     return name
 
@@ -70,7 +73,7 @@ def valid_name(stem: str) -> str:
     """
     name = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-").encode()[: LONGEST - 10].decode(errors="ignore").rstrip("_")
     name = name or "run"
-    return f"{name}_data" if name == TRAIN_EXPERIMENT else name
+    return f"{name}_data" if name in RESERVED else name
 
 
 def new_name(stem: str) -> str:

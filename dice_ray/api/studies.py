@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from dice_ray.api import shipped
 from dice_ray.api.given import settings_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
     from dice_ray.tuning.study_plan import VariantsAre
+
+NamedT = TypeVar("NamedT", bound=Hashable)
 
 LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
@@ -140,6 +142,7 @@ def layers_by_variant(
 
     by_name: dict[str | None, tuple[str, list[Layer]]] = {}
     data_names = names_of(data)
+    encoder_names = _told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
     of_encoders: Sequence[str | None] = encoders or [None]
     of_file: Sequence[str | None] = [*variants] or [None]
     for preset, encoder, variant in product(data, of_encoders, of_file):
@@ -149,7 +152,7 @@ def layers_by_variant(
         if variant is not None:
             layers.append(values_layer(f"variant {variant}", variants[variant]))
         parts = [data_names[preset]] if len(data) > 1 else []
-        parts += [Path(encoder).name] if encoder is not None and len(encoders) > 1 else []
+        parts += [encoder_names[encoder]] if encoder is not None and len(encoders) > 1 else []
         name = ", ".join([*parts, *([variant] if variant is not None else [])]) or None
         if name in by_name:
             raise InputError(f"the variants of a study must have different names, and two are {name!r}")
@@ -197,16 +200,20 @@ def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
     >>> names_of(["mrpc", "a/mine.yaml", "b/mine.yaml"])
     {'mrpc': 'mrpc', 'a/mine.yaml': 'a/mine', 'b/mine.yaml': 'b/mine'}
     """
-    whole = {preset: Path(preset).with_suffix("").parts for preset in presets}
+    return _told_apart({preset: (*Path(preset).parent.parts, Path(preset).stem) for preset in presets})
+
+
+def _told_apart(paths: Mapping[NamedT, tuple[str, ...]]) -> dict[NamedT, str]:
+    """The last part of each path, with as many before it as make it different from the others."""
     names = {}
-    for preset, parts in whole.items():
-        others = [other for each, other in whole.items() if each != preset]
+    for key, parts in paths.items():
+        others = [other for each, other in paths.items() if each != key]
         size = next(
             size
             for size in range(1, len(parts) + 1)
             if all(other[-size:] != parts[-size:] for other in others) or size == len(parts)
         )
-        names[preset] = "/".join(parts[-size:])
+        names[key] = "/".join(parts[-size:])
     return names
 
 

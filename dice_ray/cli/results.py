@@ -41,11 +41,10 @@ def report(
     _send_waiting()
     made = api.report(*names)
     if as_json:
-        rows = [table.data.astype(object).where(table.data.notna(), None).to_dict("records") for table in made.tables]
-        tables = [
-            {"name": table.name, "title": table.title, "rows": of_table, "notes": table.notes}
-            for table, of_table in zip(made.tables, rows, strict=True)
-        ]
+        tables = []
+        for table in made.tables:
+            rows = table.data.astype(object).where(table.data.notna(), None).to_dict("records")
+            tables.append({"name": table.name, "title": table.title, "rows": rows, "notes": table.notes})
         written = api.write_report(made, names, out) if out else []
         print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written})
         return

@@ -117,8 +117,9 @@ class PreparedData:
 
 def prepare(config: RunConfig) -> PreparedData:
     """Load and encode the data of a run, from the cache where possible; the last two results stay open."""
-    sections = {name: nested(config)[name] for name in ("task", "data")} | {"tracking": {"data": config.tracking.data}}
-    written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
+    sections = nested(config)
+    kept = {"task": sections["task"], "data": sections["data"], "tracking": {"data": config.tracking.data}}
+    written = json.dumps({**kept, "model": {"encoder": config.model.encoder}}, sort_keys=True)
     return _prepare(written, json.dumps(sources.key(config.data, config.task.positive_label())))
 
 

@@ -32,6 +32,7 @@ from dice_ray.run.output import redirected
 from dice_ray.run.stopping import postponed
 
 if TYPE_CHECKING:
+    from dice_ray.config.schema import LaunchConfig
     from dice_ray.run.driver import Screen
 
 QUIET: Mapping[str, str] = {
@@ -230,7 +231,7 @@ def started(
             least_cpus = least_cpus or num_cpus
             if least_cpus is not None and cluster.cpus < least_cpus:  # Ray would wait for them for ever
                 raise RunError(
-                    f"the Ray that is used must have {least_cpus} CPUs, and has {cluster.cpus}: lower "
+                    f"the Ray that is used must have {counted(least_cpus, 'CPU')}, and has {cluster.cpus}: lower "
                     "launch.workers or launch.threads"
                 )
             yield cluster
@@ -331,10 +332,13 @@ def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
         raise RunError(f"a machine must have a GPU {kind} (launch.accelerator_type), got {found}")
 
 
-def unused_gpus(asked: float | str, nodes: Sequence[Node]) -> str:
-    """Says that work on Ray, which asks for so many GPUs, leaves those of the machines unused; empty if it does not."""
+def unused_gpus(launch: LaunchConfig, nodes: Sequence[Node]) -> str:
+    """Says that trials or workers leave the GPUs of the machines unused, and how they use them; empty if they do."""
     found = sum(node.gpus for node in nodes)
-    return f"launch.gpus=0 leaves {counted(found, 'GPU')} unused" if found and asked == 0 else ""
+    if not found or launch.gpus != 0:
+        return ""
+    how = "launch.gpus=1 gives each worker one" if launch.uses_ray_train else "launch.gpus=auto lets trials share them"
+    return f"launch.gpus=0 leaves {counted(found, 'GPU')} unused; {how}"
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:

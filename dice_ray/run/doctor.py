@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import RunError, first_line, gib, one_line, reason_of
+from dice_ray.errors import RunError, counted, first_line, gib, one_line, reason_of
 from dice_ray.remote import is_url, opened, store_url, without_password
 from dice_ray.run import cluster
 from dice_ray.run.machine_facts import Check, MachineFacts, described, differing, find_contents
@@ -183,7 +183,7 @@ def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str
 
 
 def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
-    found = f"{node.cpus} CPUs, {node.gpus} GPUs, {gib(node.memory)} of memory"
+    found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
     torch = answer.versions["torch"]
     must = (
         f"it has GPUs, and torch {torch} is a build without CUDA: install torch from PyPI or pytorch.org's CUDA index"

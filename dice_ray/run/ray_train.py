@@ -1,6 +1,6 @@
 """Training a run on Ray Train's workers; rank 0 sends its events to this process through a queue.
 
-`TorchTrainer.fit` blocks until the run ends, so it runs in a thread, while the caller reads the queue. Three things are
+`TorchTrainer.fit` blocks until the run ends, so it runs in a thread, while the caller reads the queue. Four things are
 not obvious (Ray 2.60):
 
 - Closing the generator must free the workers at once. Ray Train has no call for that which works from a trial of Ray

@@ -90,8 +90,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 if launch.min_workers:
                     elastic.start_coordinator()
                 check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)
-                if screen and (unused := cluster.unused_gpus(launch.gpus, ray.nodes)):
-                    screen.show(f"{unused}; --gpus-per-worker 1 gives each worker one")
+                if screen and (unused := cluster.unused_gpus(launch, ray.nodes)):
+                    screen.show(unused)
             for event in train(config, folder, driver.is_stopped):
                 if screen:
                     screen.show(event)

@@ -112,6 +112,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     runs = [rehearsed[key].run for key in map(first_steps.timing_key, configs) if key in rehearsed]
     needs = shared(base, ray.nodes, num_runs, packing.share_of(runs))
     num_at_once = min(needs.slots(ray.nodes), num_runs)
+    notes += [unused] if (unused := cluster.unused_gpus(base.launch, ray.nodes)) else []
     notes += dict.fromkeys(run.few_items for run in runs if run.few_items)
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]

@@ -37,9 +37,10 @@ def ended_runs(plan: SweepPlan | StudyPlan, folder: Path, ledger: History) -> se
 def strangers(plan: SweepPlan | StudyPlan, stored: Set[str], ledger: History) -> Set[str]:
     """The runs in MLflow's experiment that are not of a plan's folder.
 
-    A cell that was deleted from the ledger is none: its id is a digest of its settings, so it is run again as it was. A
-    trial's settings are in the ledger alone, and with others its run in MLflow would keep the parameters and points
-    that it has. A ledger that knows no run at all is that of another folder.
+    A cell of a study that the ledger does not know is none of them: its id is a digest of its settings, so it is run
+    again with the same settings. A trial of a sweep is one: only the ledger has its settings, and a new trial of its id
+    would be mixed in MLflow with its old parameters and metrics. If the ledger knows none of the runs, all belong to
+    another folder.
 
     Args:
         plan: Of the folder.

@@ -104,8 +104,9 @@ def _explained(error: Exception) -> DiceRayError:
 
 def timing_key(config: RunConfig) -> str:
     """The settings that a run's time depends on: of loss and mining only whether the encoder runs once a step."""
-    sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
-    del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
-    del sections["model"]["dropout"]
+    written = nested(config)
+    sections = {name: written[name] for name in ("task", "data", "model", "training")}
+    del sections["training"]["seed"], sections["data"]["split_seed"]
+    del sections["model"]["head_bias"], sections["model"]["dropout"]
     has_one_pass = config.loss.is_item_mean and not config.mining.ratio
     return json.dumps([sections, has_one_pass], sort_keys=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from dice_ray.errors import InputError
 from dice_ray.run.build import objective
+from dice_ray.run.folder import whole_output
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
@@ -37,17 +37,14 @@ def export(folder: Path, file: Path) -> int:
     space = Space(plan.space)
     ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
     trials = [_trial(plan, space, spec, outcome) for spec, outcome in ended]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent, prefix=f".{file.name}.") as unfinished, quiet_optuna():
-        written = Path(unfinished) / file.name
-        storage = optuna.storages.RDBStorage(f"sqlite:///{written.absolute()}")
+    with whole_output(file) as unfinished, quiet_optuna():
+        storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
         directions = [DIRECTIONS[mode_of(name)] for name in plan.objectives] or [StudyDirection.MAXIMIZE]
         study = optuna.create_study(storage=storage, study_name=plan.name, directions=directions)
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
             study.set_metric_names(list(plan.objectives) or [objective(plan.base())])
         study.add_trials(trials)
         storage.engine.dispose()
-        written.replace(file)
     return len(trials)
 
 

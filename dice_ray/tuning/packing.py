@@ -35,7 +35,8 @@ def share_of_gpu(peak: int, memory: int) -> float:
     if not peak:
         return 0
     fitting = max(1, int(memory // (MARGIN * peak + CONTEXT)))
-    # So many share it, or one fewer where there are hundreds: the second number is the least that one more exceeds.
+    # The second number is the smallest share with which one trial more than `fitting` exceeds the GPU. Where more than
+    # 100 trials fit, rounding may leave room for one fewer.
     return max(UNITS // fitting, UNITS // (fitting + 1) + 1) / UNITS
 
 
@@ -53,8 +54,8 @@ def measured(plan: SweepPlan | StudyPlan, folder: Path, nodes: Sequence[Node], s
     """
     base = plan.base()
     if base.launch.gpus != "auto":
-        if unused := unused_gpus(base.launch.gpus, nodes):
-            show(f"{unused}; launch.gpus=auto lets trials share them")
+        if unused := unused_gpus(base.launch, nodes):
+            show(unused)
         return 0
     if not unmeasured(base, nodes):
         show("launch.gpus=auto: no machine has a GPU, so trials run on CPUs")

@@ -108,6 +108,11 @@ class Plan(BaseModel):
         except ValidationError as error:
             raise ConfigError(problems_of(error, cls)) from None
 
+    @property
+    def origins(self) -> str:
+        """The preset and what was written over it, for messages."""
+        return " and ".join(layer.origin for layer in self.layers if layer.values and layer.origin != AUTOMATIC)
+
     def config(self, trial: TrialSpec) -> RunConfig:
         """The configuration of one trial.
 
@@ -260,27 +265,31 @@ class SweepPlan(Plan):
         """The ids of its trials."""
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
 
-    def extends(self, stored: SweepPlan) -> bool:
-        """Whether it is the stored plan, or that one with more trials, more seeds, or more of the best."""
-        return not self.changed(stored)
-
     def changed(self, stored: SweepPlan) -> list[str]:
-        """What keeps it from extending a stored plan: each value then and now.
+        """What keeps it from extending a stored plan by trials, seeds, or more of the best: each value then and now.
 
-        The time limit of a trial may change, as in a study. Encoders are compared by `check_encoders`.
+        The time limit of a trial may change, as in a study, and so may the places where settings are written. Encoders
+        are compared by `check_encoders`.
         """
         changed = []
         for name in sorted(type(self).model_fields.keys() - {"trial_timeout", "encoders"}):
             then, now = getattr(stored, name), getattr(self, name)
             if now == then or (name in ("trials", "seeds", "top") and now > then):
                 continue
-            if name == "layers" and (differing := differing_paths(base := self.base(), was := stored.base())):
-                changed += [
-                    f"{path} {shown(flat(was).get(path))} then, {shown(flat(base).get(path))} now" for path in differing
-                ]
+            if name == "layers":
+                if _written(then) != _written(now):
+                    base, was = self.base(), stored.base()
+                    changed += [
+                        f"{path} {shown(flat(was).get(path))} then, {shown(flat(base).get(path))} now"
+                        for path in differing_paths(base, was)
+                    ] or ["other defaults are written out"]
             else:
                 changed.append(f"{name} {shown(then)} then, {shown(now)} now")
         return changed
+
+
+def _written(layers: Sequence[Layer]) -> list[Any]:
+    return [layer.values for layer in layers if layer.values]
 
 
 def _resolve(layers: Sequence[Layer]) -> RunConfig:

@@ -47,21 +47,17 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
     same_data = stored.with_digests(plan.digests)
     changed: list[str] = []
     if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan):
-        if plan.continues(same_data):
+        if not (changed := plan.changed(same_data)):
             stored.bound_to(plan.digests)
             plan = plan.merged_with(same_data)
             plan.grid()
             return plan
-        changed = plan.changed(same_data)
-    elif isinstance(plan, SweepPlan) and isinstance(same_data, SweepPlan):
-        if plan.extends(same_data):
-            stored.bound_to(plan.digests)
-            return plan
-        changed = plan.changed(same_data)
-    origins = " and ".join(layer.origin for layer in stored.layers)
+    elif isinstance(plan, SweepPlan) and isinstance(same_data, SweepPlan) and not (changed := plan.changed(same_data)):
+        stored.bound_to(plan.digests)
+        return plan
     raise RunError(
         f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name "
-        f"({'; changed: '.join([f'of {origins}', *changed])}): resume that one, or choose another --name"
+        f"({'; changed: '.join([f'of {stored.origins}', *changed])}): resume that one, or choose another --name"
     )
 
 

@@ -220,14 +220,13 @@ def preset(folder: Path, trial: str | None = None) -> str:
 
 
 def _header(plan: SweepPlan, best: RankedTrial, seed: int) -> list[str]:
-    origins = [layer.origin for layer in plan.layers if layer.values and layer.origin != AUTOMATIC]
     num_seeds = len(best.rerun_scores)
     by = f"the mean over {num_seeds} other seeds: {best.mean:.4f}" if num_seeds else (
         "this score, which is optimistic since the trial was selected by it"
     )  # fmt: skip
     lines = [
         f"Trial {best.id} of the sweep {plan.name}: run it by `dice-ray train`.",
-        f"From {' and '.join(origins)}, searched in {plan.space} by {plan.sampler}, {plan.trials} trials.",
+        f"From {plan.origins}, searched in {plan.space} by {plan.sampler}, {plan.trials} trials.",
         f"{objective(plan.base())} {best.score:.4f} with seed {seed}.",
         f"Ranked by {by}.",
     ]

@@ -274,7 +274,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
 
 
 def once_each(texts: Mapping[str | None, str]) -> list[str]:
-    """The lines of texts, each text once: after the variants that have it, or without if all of them do."""
+    """The lines of these texts, each text once; where texts differ, behind the names of the variants that have it."""
     variants: dict[str, list[str]] = {}
     for variant, text in texts.items():
         variants.setdefault(text, []).append(variant or "")

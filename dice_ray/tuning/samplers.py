@@ -125,7 +125,7 @@ def check_settings(layer: Layer, address: str) -> None:
             above = ".".join(path.split(".")[:number])
             if above in suggested and key not in suggested[above]:
                 problems.append(Problem(above, must, repr(key), origin=layer.origin))
-            value = value[key]
+            value = value.get(key) if isinstance(value, Mapping) else None  # a label may have a dot
         if any(drawn != value for drawn in suggested.get(path, ())):
             problems.append(Problem(path, must, f"{value!r:.60}", origin=layer.origin))
     if problems:

@@ -137,18 +137,14 @@ class StudyPlan(Plan):
 
     @property
     def digests(self) -> dict[str | None, str]:
-        if not self.variants:
-            return {None: self.digest}
-        return {name: variant.digest for name, variant in self.variants.items()}
+        return {name: variant.digest for name, variant in self.variants.items()} or super().digests
 
     def with_digests(self, digests: Mapping[str | None, str]) -> StudyPlan:
-        if not self.variants:
-            return self.model_copy(update={"digest": digests.get(None, self.digest)})
         variants = {
             name: variant.model_copy(update={"digest": digests.get(name, variant.digest)})
             for name, variant in self.variants.items()
         }
-        return self.model_copy(update={"variants": variants})
+        return super().with_digests(digests).model_copy(update={"variants": variants})
 
     def with_contents(self) -> StudyPlan:
         """The same plan, bound to the content of the folders of its encoders, and to the source of its custom losses.
@@ -210,21 +206,26 @@ class StudyPlan(Plan):
         """
         return self._ids(arm, variant, [seed])[seed]
 
-    def continues(self, stored: StudyPlan) -> bool:
-        """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
-        is_alike = bool(self.variants) == bool(stored.variants) and self.variants_are == stored.variants_are
-        return is_alike and not self.changed(stored)
-
     def changed(self, stored: StudyPlan) -> list[str]:
-        """The arms that both plans name and mean differently, and the settings below the arms likewise."""
-        return [
-            " on ".join(
-                ["the settings below the arms" if arm is None else f"arm {arm}", *([variant] if variant else [])]
-            )
-            for variant in self.digests.keys() & stored.digests.keys()
-            for arm in [None, *(arm for arm in self.arms if arm in stored.arms)]
-            if self._meaning(variant, arm) != stored._meaning(variant, arm)
-        ]
+        """What keeps it from extending a stored plan: what both plans name and mean differently."""
+        if (then := stored._variants_in_words) != (now := self._variants_in_words):
+            return [f"{then} then, {now} now"]
+        changed = []
+        for variant in [variant for variant in self.digests if variant in stored.digests]:
+            # Where the settings below the arms differ, every arm does.
+            for arm in [None, *(arm for arm in self.arms if arm in stored.arms)]:
+                if self._meaning(variant, arm) != stored._meaning(variant, arm):
+                    what = "the settings below the arms" if arm is None else f"arm {arm}"
+                    changed.append(f"{what} on {variant}" if variant else what)
+                    if arm is None:
+                        break
+        return changed
+
+    @property
+    def _variants_in_words(self) -> str:
+        if not self.variants:
+            return "one data set and encoder"
+        return "drawn settings" if self.variants_are == "settings" else "several data sets, encoders or training sets"
 
     def moved_from(self, stored: StudyPlan) -> StudyPlan:
         """The same plan; where a stored one has the same data in another folder, its cells have the ids that they had.

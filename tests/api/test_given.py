@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,6 +134,10 @@ def test_a_function_has_the_address_of_its_file(tmp_path: Path, monkeypatch: pyt
             dice_ray.tune("synthetic_pairs", space=given)
     with pytest.raises(InputError, match="reduction 'sum'"):
         dice_ray.train("synthetic_pairs", loss=torch.nn.CrossEntropyLoss(reduction="sum"))
+    locked = torch.nn.CrossEntropyLoss()
+    locked.lock = threading.Lock()  # type: ignore[assignment]
+    with pytest.raises(InputError, match=r"must be one that pickle can store, .* CrossEntropyLoss is not: .*lock"):
+        dice_ray.train("synthetic_pairs", loss=locked)
 
 
 def test_a_study_of_drawn_settings_keeps_them_beside_a_loss_of_ones_own() -> None:

@@ -14,7 +14,7 @@ from dice_ray.run import folder as folder_of_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's", "x" * 201])
+@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "Default", "it's", "x" * 201])
 def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
     with pytest.raises(InputError, match="a name must be letters"):
         places.check_name(name)

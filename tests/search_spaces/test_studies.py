@@ -36,6 +36,9 @@ def test_presets_of_one_name_have_data_of_different_names() -> None:
     assert list(names_of(presets).values()) == ["mrpc", "a/mine", "b/mine", "other"]
     assert list(names_of(["/x/c/mine.yaml", "/y/c/mine.yaml"]).values()) == ["x/c/mine", "y/c/mine"]
     assert list(names_of(["mine.yaml", "c/mine.yaml"]).values()) == ["mine", "c/mine"]
+    assert list(names_of(["."]).values()) == [""], "which is refused later, as a preset"
+    encoders = ["v1/encoder", "v2/encoder", "org/other"]
+    assert list(layers_by_variant(["mrpc"], {}, encoders, {})) == ["v1/encoder", "v2/encoder", "other"]
 
 
 @pytest.mark.parametrize("name", api.names()["studies"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,8 @@ def test_a_sweep_is_written_once(tmp_path: Path) -> None:
     assert read(tmp_path) == SWEEP
     more = SWEEP.model_copy(update={"trials": SWEEP.trials + 32, "trial_timeout": 60})
     assert store(more, tmp_path) == more == read(tmp_path)
+    elsewhere = more.model_copy(update={"layers": tuple(replace(each, origin="elsewhere") for each in more.layers)})
+    assert store(elsewhere, tmp_path) == elsewhere, "where a setting is written is told, and means nothing"
 
 
 def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:

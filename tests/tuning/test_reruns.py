@@ -80,9 +80,9 @@ def test_a_rerun_that_failed_is_no_seed_to_leave_out(plan: SweepPlan, ledger: Le
 
 
 def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
-    assert plan.model_copy(update={"seeds": 3, "top": 5}).extends(plan)
-    assert not plan.model_copy(update={"seeds": 1, "trials": 9}).extends(plan)
-    assert not plan.model_copy(update={"seed": 1, "trials": 9}).extends(plan)
+    assert not plan.model_copy(update={"seeds": 3, "top": 5}).changed(plan)
+    assert plan.model_copy(update={"seeds": 1, "trials": 9}).changed(plan)
+    assert plan.model_copy(update={"seed": 1, "trials": 9}).changed(plan)
 
 
 def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:

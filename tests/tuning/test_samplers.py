@@ -59,6 +59,7 @@ def test_what_cannot_suggest_is_told_before_the_search() -> None:
         (["training.lr=1e-4"], "loss", None),
         (["loss={focal: {}}"], "focal", None),
         (["task.tagging.given=[a, b]"], "focal", None),
+        (["task.mrc_ner.queries={a.b: which}"], "focal", None),
     ],
 )
 def test_a_setting_of_what_the_space_searches_is_an_error(settings: list[str], space: str, path: str | None) -> None:

@@ -46,8 +46,10 @@ def test_variants_do_not_become_drawn_settings(tmp_path: Path) -> None:
     """A report would read the variants that have run as draws of a search."""
     variants = {name: Variant(layers=LAYERS) for name in ("01", "02")}
     of_data = study(variants=variants)
-    assert not study(variants=variants, variants_are="settings").continues(of_data)
-    assert study(variants=variants).continues(of_data)
+    assert study(variants=variants, variants_are="settings").changed(of_data) == [
+        "several data sets, encoders or training sets then, drawn settings now"
+    ]
+    assert not study(variants=variants).changed(of_data)
 
 
 FILES = {"train": "train.tsv", "test": "test.tsv", "reader": {"tables": {"quoting": False}}}
