@@ -223,7 +223,7 @@ def check_test(config: RunConfig) -> None:
     Raises:
         DataError: They have not.
     """
-    from dice_ray.tasks.inspection import rarest
+    from dice_ray.tasks.inspection import rarest_and_unseen
 
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
@@ -234,7 +234,8 @@ def check_test(config: RunConfig) -> None:
         return
     splits = config.splits()
     classes = config.task.classes(splits.train)
-    for split, found in rarest(config.task, classes, {"dev": splits.dev, "test": splits.test}).items():
+    rarest, _ = rarest_and_unseen(config.task, classes, {"dev": splits.dev, "test": splits.test})
+    for split, found in rarest.items():
         if found.count < LEAST_ITEMS:
             remedy = (
                 f"draw more (data.{split}_share)" if split in splits.report.drawn else f"give a larger {split} file"

@@ -112,7 +112,6 @@ def set_layer(assignments: Sequence[str]) -> Layer:
             problems.append(Problem("--set", "must be path=value", shown(assignment)))
             continue
         if len(text) > MAX_TEXT:
-            # PyYAML needs seconds for each million characters.
             must = f"must be shorter than {MAX_TEXT:,} characters"
             problems.append(Problem(path, must, f"{len(text):,}", origin="--set"))
             continue

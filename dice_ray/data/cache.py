@@ -190,8 +190,11 @@ def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
         is_arrow = not path.name.startswith("files-")
         tables = {Path(name).stem: ArrowTable(path / name) for name in manifest["files"] if is_arrow}
         # The modification time of `entry.json` is the time of last use that `list_entries` shows.
-        with contextlib.suppress(PermissionError):  # a cache of another user, read-only
+        try:
             os.utime(path / "entry.json")
+        except OSError as error:
+            if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):  # of another user, or on a read-only disk
+                raise
     except FileNotFoundError:  # missing, or deleted meanwhile
         return None
     return CacheEntry(path, tables, manifest["holds"])
@@ -233,7 +236,8 @@ def _create_locked_draft() -> tuple[Path, int]:
         draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder()))
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(draft, os.O_RDONLY)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a disk without locks, where no draft is found abandoned
+                fcntl.flock(lock, fcntl.LOCK_EX)
             if draft.exists():
                 return draft, lock
             os.close(lock)  # another process deleted it as abandoned before it was locked
@@ -289,7 +293,7 @@ def _delete_entry(path: Path) -> int:
 
 def _delete_abandoned_drafts() -> None:
     for draft in _paths(_DRAFT):
-        with contextlib.suppress(FileNotFoundError, BlockingIOError):
+        with contextlib.suppress(OSError):  # it is deleted meanwhile, or the disk has no locks
             lock = os.open(draft, os.O_RDONLY)
             try:
                 # A living writer holds the lock: BlockingIOError, and its draft stays.

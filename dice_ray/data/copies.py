@@ -1,6 +1,6 @@
 """Copies of cache entries in the store of runs, so that a machine does not read and encode what another one has.
 
-A reader verifies the hashes of an entry. So a copy that is sent by two machines at once, or only in part, is not used.
+A reader verifies the hashes of an entry. So a copy that is incomplete, or has files of two machines, is not used.
 """
 
 from __future__ import annotations

@@ -88,12 +88,14 @@ class FilesConfig(Branch):
                 **settings,
                 "versions": [version(url, _setting(split)) for split, urls in self._urls().items() for url in urls],
             }
-        paths = [file for path in self._paths().values() for file in self.reader.files(path) if file.is_file()]
+        paths = self._paths()
+        files = [(split, file) for split, path in paths.items() for file in self.reader.files(path) if file.is_file()]
+        # With the split: a file may be moved from the end of one folder to the beginning of the next one.
         if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
-            settings["names"] = [f"{path.parent.name}/{path.name}" for path in paths]
-        elif any(path.is_dir() for path in self._paths().values()):  # the ids are names of files
-            settings["names"] = [path.name for path in paths]
-        return {**settings, "hashes": [file_hash(path) for path in paths]}
+            settings["names"] = [f"{split}/{file.parent.name}/{file.name}" for split, file in files]
+        elif any(path.is_dir() for path in paths.values()):  # the ids are names of files
+            settings["names"] = [f"{split}/{file.name}" for split, file in files]
+        return {**settings, "hashes": [file_hash(file) for _, file in files]}
 
     def _names(self) -> dict[str, str]:
         names = {"train": self.train, "dev": self.dev, "test": self.test}

@@ -13,7 +13,7 @@ from torch import nn
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
-from dice_ray.models.stock import has_equal_logits, stock_model
+from dice_ray.models.stock import has_equal_logits, probe, stock_model
 from dice_ray.models.text_classifier import stock_classifier
 
 if TYPE_CHECKING:
@@ -80,8 +80,7 @@ def _stock(
     ):
         return None
     output.load_state_dict(weights)
-    probe = dict(tokenizer([" ".join(classes)], return_tensors="pt"))
-    return stock if has_equal_logits(stock, model, probe) else None
+    return stock if has_equal_logits(stock, model, probe(tokenizer)) else None
 
 
 def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:

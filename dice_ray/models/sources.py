@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import os
 import ssl
+import time
 import urllib.error
 import urllib.request
 from functools import lru_cache
@@ -53,7 +54,7 @@ def resolve_source(name: str) -> str:
         raise RunError(f"{must}: there is no folder {folder}")
     if "/" not in name and (close := nearest(name.lower(), (TINY, MINILM))):
         raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
-    if _hub_answers():
+    if _hub_answers(int(time.monotonic() // 60)):
         return name
     try:
         return snapshot_download(name, local_files_only=True)
@@ -62,8 +63,8 @@ def resolve_source(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _hub_answers() -> bool:
-    """Asked once: the library itself would try again for half a minute, and before each file that it needs."""
+def _hub_answers(minute: int) -> bool:
+    """Asked once a minute: the library itself would try again for half a minute, and before each file that it needs."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:

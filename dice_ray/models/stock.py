@@ -10,7 +10,10 @@ from torch import Tensor
 from dice_ray.models.encoder import EncoderWithHeads
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+NUM_PROBED = 60
+"""Tokens of the example on which logits are compared."""
 
 
 def stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHeads) -> PreTrainedModel | None:
@@ -29,12 +32,19 @@ def stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHea
     return stock
 
 
+def probe(tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
+    """An example with many words of the vocabulary, on which the logits are compared."""
+    words = sorted(word for word in tokenizer.get_vocab() if word.isalpha())
+    text = " ".join(words[:: max(1, len(words) // NUM_PROBED)])
+    return dict(tokenizer([text], truncation=True, max_length=NUM_PROBED, return_tensors="pt"))
+
+
 @torch.no_grad()
-def has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
+def has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, example: dict[str, Tensor]) -> bool:
     """Whether both give the same logits; a head with a logit for the second of two classes has 0 for the first."""
     # A classification token at the end, as XLNet's, makes the logits of texts differ.
-    ours = torch.cat(list(model(probe, {"cls": torch.tensor([0])}).values()), -1)
-    output = stock(**probe)
+    ours = torch.cat(list(model(example, {"cls": torch.tensor([0])}).values()), -1)
+    output = stock(**example)
     theirs = output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], -1)
     if ours.shape != theirs.shape:
         ours = torch.cat([torch.zeros_like(ours), ours], -1)

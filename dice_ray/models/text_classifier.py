@@ -15,15 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from dice_ray.models.encoder import EncoderWithHeads
-from dice_ray.models.stock import has_equal_logits, stock_model
+from dice_ray.models.stock import has_equal_logits, probe, stock_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 LINEAR = ((1e-4, 0.0), (1.0, 32.0))
 """Scale and shift of the dense layer: for tanh, and for GELU and ReLU."""
-NUM_PROBED = 60
-"""Tokens of the example on which the logits are compared."""
 
 
 def stock_classifier(
@@ -38,10 +36,10 @@ def stock_classifier(
     stock = stock_model("AutoModelForSequenceClassification", config, model)
     if stock is None:
         return None
-    probe = _probe(tokenizer)
+    example = probe(tokenizer)
     weight_CH, bias_C = _output_of(model, len(classes))
     shapes = [weight_CH.shape, (weight_CH.shape[1],) * 2]
-    output, dense = [*reversed(_linear_layers(stock, probe)), None, None][:2]
+    output, dense = [*reversed(_linear_layers(stock, example)), None, None][:2]
     if output is None or dense is None or [output.weight.shape, dense.weight.shape] != shapes:
         return None
     if not all("bias" in layer.state_dict() for layer in (output, dense)):
@@ -51,7 +49,7 @@ def stock_classifier(
         dense.load_state_dict(
             {"weight": scale * torch.eye(len(dense.bias)), "bias": torch.full_like(dense.bias, shift)}
         )
-        if has_equal_logits(stock, model, probe):
+        if has_equal_logits(stock, model, example):
             return stock
     return None
 
@@ -66,15 +64,8 @@ def _output_of(model: EncoderWithHeads, num_classes: int) -> tuple[Tensor, Tenso
     return weight_CH, bias_C
 
 
-def _probe(tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
-    """An example with many words of the vocabulary."""
-    words = sorted(word for word in tokenizer.get_vocab() if word.isalpha())
-    text = " ".join(words[:: max(1, len(words) // NUM_PROBED)])
-    return dict(tokenizer([text], truncation=True, max_length=NUM_PROBED, return_tensors="pt"))
-
-
 @torch.no_grad()
-def _linear_layers(stock: PreTrainedModel, probe: dict[str, Tensor]) -> list[nn.Linear]:
+def _linear_layers(stock: PreTrainedModel, example: dict[str, Tensor]) -> list[nn.Linear]:
     """The linear layers in the order in which they run."""
     ran: list[nn.Linear] = []
 
@@ -83,7 +74,7 @@ def _linear_layers(stock: PreTrainedModel, probe: dict[str, Tensor]) -> list[nn.
         ran.append(module)
 
     handles = [module.register_forward_hook(note) for module in stock.modules() if isinstance(module, nn.Linear)]
-    stock(**probe)
+    stock(**example)
     for handle in handles:
         handle.remove()
     return ran

@@ -21,7 +21,7 @@ from dice_ray.models.tiny import TINY
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
-from dice_ray.tasks.inspection import rarest, unseen
+from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -51,7 +51,8 @@ def build(config: RunConfig) -> Parts:
     losses = {term.name: config.mining.wrap(config.loss.build(term)).to(numerics.device) for term in prepared.facts}
     optimizer = build_optimizer(model, config.training)
     return Parts(
-        task=prepared.task,
+        # Anew, since prepared data are shared by runs, and the file of an own metric may have been edited between them.
+        task=config.task.build(prepared.task.classes),
         tokenizer=prepared.tokenizer,
         model=model,
         losses=losses,
@@ -96,8 +97,8 @@ class PreparedData:
         by_name = dict(zip(("train", "dev", "test"), encoded, strict=False))
         cut = {name: sum(row["cut"] for row in split.rows) for name, split in by_name.items()}
         held_out = {"dev": self.splits.dev, "test": self.splits.test}
-        counted = (self.task.config, self.task.classes, held_out)
-        return replace(self.splits.report, cut=cut, rarest=rarest(*counted), unseen=unseen(*counted))
+        rarest, unseen = rarest_and_unseen(self.task.config, self.task.classes, held_out)
+        return replace(self.splits.report, cut=cut, rarest=rarest, unseen=unseen)
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it.

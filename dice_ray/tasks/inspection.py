@@ -88,37 +88,27 @@ class Inspection:
         return asdict(self) | {"splits": splits}
 
 
-def rarest(task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequence[Record]]) -> dict[str, Rarest]:
-    """The rarest class of each split.
+def rarest_and_unseen(
+    task: TaskBranch, classes: Sequence[str], splits: Mapping[str, Sequence[Record]]
+) -> tuple[dict[str, Rarest], dict[str, dict[str, int]]]:
+    """The rarest class of each split, and the number of items of each class that the training split lacks.
 
     Args:
         task: Counts the items.
         classes: The classes of the training split, all of which a split should have.
-        splits: Dev and test, by name.
-    """
-    classes = tuple(classes)
-    by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
-    return {
-        split: Rarest(label, count, together=len(counts) == 1 and label not in classes)
-        for split, counts in by_split.items()
-        for label, count in sorted(counts.items(), key=itemgetter(1))[:1]
-    }
-
-
-def unseen(
-    task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequence[Record]]
-) -> dict[str, dict[str, int]]:
-    """The number of items of each class that the training split lacks, in the splits that have such a class.
-
-    Arguments as in `rarest`.
+        splits: Dev and test, by name; empty ones are left out, and from the numbers those without such a class.
     """
     known = task.support((), classes)
-    by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
-    counts = {
-        split: {label: count for label, count in counts.items() if label not in known}
-        for split, counts in by_split.items()
-    }
-    return {split: labels for split, labels in counts.items() if labels}
+    rarest, unseen = dict[str, Rarest](), dict[str, dict[str, int]]()
+    for split, records in splits.items():
+        if records:
+            counts = task.support(records, classes)
+            if counts:
+                label, count = min(counts.items(), key=itemgetter(1))
+                rarest[split] = Rarest(label, count, together=len(counts) == 1 and label not in classes)
+            if lacking := {name: number for name, number in counts.items() if name not in known}:
+                unseen[split] = lacking
+    return rarest, unseen
 
 
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
@@ -128,14 +118,14 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
     facts = {split: _facts(task, records, unit) for split, records in by_name.items() if records}
     held_out = {split: records for split, records in by_name.items() if split != "train"}
-    classes = tuple(facts["train"].labels)
+    rarest, unseen = rarest_and_unseen(task, tuple(facts["train"].labels), held_out)
     return Inspection(
         name=name,
         task=task.name,
         convention=" ".join(convention.split()),
         unit=unit,
         splits=facts,
-        load=replace(splits.report, rarest=rarest(task, classes, held_out), unseen=unseen(task, classes, held_out)),
+        load=replace(splits.report, rarest=rarest, unseen=unseen),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -152,13 +153,13 @@ def _check_room(
     """A window must be longer than the stride, or the next window would start at the same token."""
     split = not isinstance(questions[0], str)
     distinct = list(dict.fromkeys(map(tuple, questions) if split else questions))
-    sizes = map(len, tokenizer(distinct, is_split_into_words=split, add_special_tokens=False)["input_ids"])
-    longest, number = max((size, -number) for number, size in enumerate(sizes))
-    room = max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
-    if room <= stride:
+    encoded = tokenizer(distinct, is_split_into_words=split, add_special_tokens=False)["input_ids"]
+    size, question = max(zip(map(len, encoded), distinct, strict=True), key=itemgetter(0))
+    if max_length - size - tokenizer.num_special_tokens_to_add(pair=True) <= stride:
+        text = question if isinstance(question, str) else " ".join(question)
         raise DataError(
             f"max_length must leave room for more than the stride of {stride} tokens after the longest question, of "
-            f"{longest} tokens: got max_length {max_length}, question {distinct[-number]!r:.80}"
+            f"{size} tokens: got max_length {max_length}, question {text!r:.80}"
         )
 
 

@@ -88,10 +88,13 @@ class TextClassificationConfig(WindowedBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> TextClassificationConfig:
-        if self.labels == "several" and (self.positive is not None or self.score == "accuracy"):
-            raise ValueError("several labels have no positive one, and are scored by f1 or macro_f1")
-        if self.labels == "one" and self.positive is None and (self.score in ("f1", "recall") or beta(self.score)):
-            raise ValueError("score f1 needs `positive`, the label whose F1 is meant; or use accuracy or macro_f1")
+        if self.labels == "several" and self.positive is not None:
+            raise ValueError("several labels have no positive one: leave `positive` out")
+        is_of_one_label = (self.score in OF_TWO and self.score not in OF_CLASSES) or beta(self.score) is not None
+        if self.labels == "one" and self.positive is None and is_of_one_label:
+            raise ValueError(
+                f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(OF_CLASSES)}"
+            )
         of_one = (*OF_TWO, "macro_f1") if self.positive is not None else OF_CLASSES
         check_score(self.score, OF_LABELS if self.labels == "several" else of_one)
         return self

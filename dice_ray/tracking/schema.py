@@ -42,11 +42,12 @@ SEARCHED: Final = "dice_ray.searched"
 TUNED: Final = "dice_ray.tuned"
 """On a cell: a sentence that names the trial whose settings its arm has; absent if the arm was not tuned."""
 SHARED: Final = "dice_ray.shared"
-"""On a cell: the trial whose settings, apart from its loss's, all arms of the study have, with its loss; absent if the
-arms share no settings that were searched."""
+"""On a cell: the trial whose settings, except those of the loss, all arms of the study have, and the trial's loss;
+absent if the arms share no settings that were searched."""
 CONTROL: Final = "dice_ray.control"
-"""On a cell of the control of a tuned study: the arm whose settings it has, with the baseline's loss. With shared
-settings it is the baseline with equal class weights, and this is the baseline."""
+"""On a cell of a control: the name of the arm that it is the control of. In a study with tuned arms the control has
+the tuned settings of that arm with the baseline's loss. In a study with shared settings it is the baseline with equal
+class weights, and the tag names the baseline."""
 CLASS_WEIGHTS: Final = "dice_ray.class_weights"
 """On a run, trial or cell whose loss weighs the classes: the smallest and the largest weight, with their classes."""
 RERUN_OF: Final = "dice_ray.rerun_of"

@@ -62,6 +62,8 @@ def test_a_run_trains_with_a_function_or_a_module_and_is_chosen_by_an_own_metric
     assert run.best.metric == "dev/saved"
     assert 9 <= run.best.score <= 10
     assert dice_ray.evaluate("module").scores.metrics["saved"] > 0
+    Path("costs.py").write_text("def saved(targets, predictions): return -predictions.count('1')")
+    assert dice_ray.train("synthetic_pairs", own, name="edited").best.score <= 0, "the old function was kept"
     pairs = [("my lamp is late", "we are sorry"), ("thanks", "gladly")]
     assert (
         dice_ray.predict("module", pairs).plain()

@@ -248,6 +248,20 @@ def test_the_names_of_brats_files_are_a_part_of_the_data(tmp_path: Path) -> None
     assert [record.id for record in load(config).train] == ["a.1", "c.1"]
 
 
+def test_a_file_that_is_moved_to_another_split_is_read_there(tmp_path: Path) -> None:
+    """Finds a cache that keeps the old splits, since names and contents are in the same order as before."""
+    for split, name in (("train", "a"), ("train", "b"), ("dev", "c")):
+        (tmp_path / split).mkdir(exist_ok=True)
+        (tmp_path / split / f"{name}.txt").write_text(f"Ada {name} ran.\n")
+        (tmp_path / split / f"{name}.ann").write_text("T1\tPER 0 3\tAda\n")
+    config = DataConfig(source=FilesConfig(folder=str(tmp_path), train="train", dev="dev", reader=SpansConfig()))
+    assert [record.id for record in load(config).train] == ["a.1", "b.1"]
+    for name in ("b.txt", "b.ann"):
+        (tmp_path / "train" / name).rename(tmp_path / "dev" / name)
+    splits = load(config)
+    assert [[record.id for record in records] for records in (splits.train, splits.dev)] == [["a.1"], ["b.1", "c.1"]]
+
+
 def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:
     table(tmp_path, "train.tsv", ["a\tb\t1"])
     with pytest.raises(DataError, match=r"data.source.files.train: .*trian.tsv; did you mean 'train.tsv'\?"):

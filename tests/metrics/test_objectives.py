@@ -52,7 +52,7 @@ def test_the_constant_predictor_has_every_score_that_may_decide(settings: dict[s
     ("settings", "match"),
     [
         ({"score": "roc"}, "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, or file.py:func"),
-        ({"score": "f2"}, "score f1 needs `positive`"),
+        ({"score": "f2"}, "score f2 is that of one label: name it as `positive`"),
         ({"positive": "a", "score": "fx"}, r"pr_auc, macro_f1, f2 \(any F-beta\), or file.py:function, got 'fx'"),
         ({"labels": "several", "score": "mcc"}, r"f1, precision, recall, macro_f1, roc_auc, f2 \(any F-beta\)"),
     ],

@@ -78,6 +78,13 @@ def test_a_tagger_is_the_stock_class_of_its_family(
     assert not (tmp_path / HEADS).exists()
 
 
+def test_a_tagger_with_more_tags_than_a_row_holds_is_exported(tmp_path: Path) -> None:
+    """The tags were the example on which logits are compared: the encoder has 512 positions."""
+    model, tokenizer = built("bert", TokenHead(32, 600, 0.1), **TINY)
+    tags = [f"tag{number}" for number in range(600)]
+    assert export(model, tokenizer, tags, tmp_path) == "AutoModelForTokenClassification"
+
+
 @torch.no_grad()
 def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) -> None:
     model, tokenizer = built("bert", TokenHead(32, 1, 0.1), **TINY)

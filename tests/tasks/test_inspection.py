@@ -20,7 +20,7 @@ from dice_ray.data.records import (
     TextRecord,
 )
 from dice_ray.tasks.extractive_qa import ExtractiveQAConfig
-from dice_ray.tasks.inspection import inspect, rarest
+from dice_ray.tasks.inspection import inspect, rarest_and_unseen
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.tagging import TaggingConfig
@@ -86,7 +86,7 @@ def test_the_rarest_class_is_one_that_the_score_counts() -> None:
         (ExtractiveQAConfig(), questions, ("none", "answer"), Rarest("questions", 2, together=True)),
         (MrcNerConfig(), typed, ("T", "U"), Rarest("U", 0)),
     ):
-        assert rarest(task, classes, {"dev": records, "test": ()}) == {"dev": expected}
+        assert rarest_and_unseen(task, classes, {"dev": records, "test": ()})[0] == {"dev": expected}
     scores = (TextClassificationConfig(positive="a"), TextClassificationConfig(score="macro_f1"), SentencePairConfig())
     assert all(task.scores_every_class() for task in scores)
     assert not any(task.scores_every_class() for task in (TextClassificationConfig(), several, TaggingConfig()))

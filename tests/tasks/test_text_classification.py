@@ -176,10 +176,16 @@ def test_the_objective_is_given_or_follows_from_the_labels(settings: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "settings", [{"score": "f1"}, {"labels": "several", "positive": "a"}, {"labels": "several", "score": "accuracy"}]
+    ("settings", "told"),
+    [
+        ({"score": "f1"}, "score f1 is that of one label: name it as `positive`, or choose accuracy, macro_f1"),
+        ({"score": "pr_auc"}, "score pr_auc is that of one label"),
+        ({"labels": "several", "positive": "a"}, "several labels have no positive one: leave `positive` out"),
+        ({"labels": "several", "score": "accuracy"}, "score must be one of f1, .*, got 'accuracy'"),
+    ],
 )
-def test_scores_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=r"several labels have no positive one|score f1 needs `positive`"):
+def test_scores_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
         TextClassificationConfig.model_validate(settings)
 
 

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import regex
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowPlace, RowResult
+from dice_ray.data.readers.base import NO_WORDS, Bad, Drop, Kept, Labels, RowPlace, RowResult
 from dice_ray.data.readers.tags import in_order
 from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
 from dice_ray.errors import shown
@@ -79,7 +79,7 @@ class SpanSettings(Settings):
         else:  # places are those of words
             words, written = [(number, number + 1) for number in range(len(text))], text
         if not written:
-            return Drop(place, "no words")
+            return Drop(place, NO_WORDS)
         if not all(written):
             return Bad(place, "no empty word", shown(" ".join(written)))
         if labels == "ignored":

@@ -69,6 +69,7 @@ class Bad:
 RowResult: TypeAlias = Kept | Drop | Bad
 UNLABELLED = "no label"
 NO_TEXT = "no text"
+NO_WORDS = "no words"
 Labels: TypeAlias = Literal["read", "ignored"]
 """With `ignored`, labels are neither needed nor read: the records have none, and are used for predictions only."""
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dice_ray.data.readers.annotated import SpanSettings
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
+from dice_ray.data.readers.base import NO_WORDS, UNLABELLED, Bad, Drop, Kept, Labels, RowResult
 from dice_ray.data.readers.json_spans import annotated
 from dice_ray.data.readers.squad import Several, answered_question
 from dice_ray.data.readers.tags import TagKind, named, tagged_record
@@ -67,16 +67,16 @@ class TaggedColumns(ListBranch):
         words = values["words"]
         if not _all(words, str):
             return Bad(line, f"a list of texts as {self.words!r}", shown(words))
+        if not words:
+            return Drop(line, NO_WORDS)
         if "tags" not in values:
-            return tagged_record(line, words, None, self.scheme, values.get("id")) if words else Drop(line, "no words")
+            return tagged_record(line, words, None, self.scheme, values.get("id"))
         if (tags := values["tags"]) is None:
             return Drop(line, UNLABELLED)
         if not _all(tags, str) and not _all(tags, int):
             return Bad(line, f"a list of tags as {self.tags!r}", shown(tags))
         if len(words) != len(tags):
             return Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
-        if not words:
-            return Drop(line, "no words")
         found = named(line, tags, self.names)
         return found if isinstance(found, Bad) else tagged_record(line, words, found, self.scheme, values.get("id"))
 

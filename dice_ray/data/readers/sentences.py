@@ -9,7 +9,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.base import (
+    NO_TEXT,
+    UNLABELLED,
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    RowResult,
+    TextReaderBranch,
+    unreadable,
+)
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, named, tagged_record
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
@@ -106,7 +116,7 @@ class ParallelConfig(TextReaderBranch):
     def _text(self, line: int, text: str, label: str) -> Iterator[RowResult]:
         """The record of a text; none of a line that is blank in both files."""
         if not text and label:
-            yield Drop(line, "no text")
+            yield Drop(line, NO_TEXT)
         elif text and not label:
             yield Drop(line, UNLABELLED)
         elif text:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
+from dice_ray.data.readers.base import NO_WORDS, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.tags import tagged_record
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.errors import shown
@@ -90,7 +90,7 @@ def _leaves(line: int, tree: Sequence[str], labels: Labels) -> RowResult:
         if before == "(" and after == ")" and "(" not in (tag, word) and ")" not in (tag, word) and tag != TRACE
     ]
     if not leaves:
-        return Drop(line, "no words")
+        return Drop(line, NO_WORDS)
     words, tags = zip(*leaves, strict=True)
     return tagged_record(line, words, None if labels == "ignored" else tags, "plain")
 
