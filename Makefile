@@ -20,8 +20,8 @@ demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, o
 picture: $(INSTALLED) ## Take README's picture of the report of `make demo`, with Chromium
 	$(BIN)/python -m docs.picture dice_ray_runs/rare_positives/report/report.html
 
-test: $(READY) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser, a GPU or the network
-	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)" --ignore tests/house
+test: $(READY) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser
+	$(BIN)/pytest -n 2 -m "not (browser or slow)" --ignore tests/house
 
 check: $(READY) ## Check format, lint, types, import rules and the structure of the repository
 	$(BIN)/ruff format --check .
@@ -39,8 +39,8 @@ docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings a
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "Written: docs/_build/index.html"
 
-test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes, and those that need a GPU or the network
-	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: no tests selected
+test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes
+	$(BIN)/pytest -m slow
 
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser

@@ -112,11 +112,6 @@ def _keeps_ray(item: pytest.Item) -> bool:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("ray") and not _keeps_ray(item):
         KEPT.close()
-    if item.get_closest_marker("gpu"):
-        import torch
-
-        if not torch.cuda.is_available():
-            pytest.skip("there is no GPU")
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
-    """The screen that is given, or that of a notebook, which also calls the callbacks; None if there is neither."""
+    """A screen that calls the callbacks and shows what the given one, or a notebook's, shows; None without either."""
     if callable(callbacks):
         raise InputError(f"callbacks must be a list of functions, as [print], got {callbacks!r}")
     if show is None and is_notebook():

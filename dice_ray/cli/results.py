@@ -48,8 +48,10 @@ def report(
         written = api.write_report(made, names, out) if out else []
         print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written})
         return
-    page, *others = api.write_report(made, names, out)  # before what is piped to `head` ends this process
-    print_report(made)
+    try:  # before it is printed: what is piped to `head` ends this process
+        page, *others = api.write_report(made, names, out)
+    finally:  # also where it cannot be written
+        print_report(made)
     typer.echo(f"\nWritten: {page}\nand {len(others)} files with its tables and figures in the same folder")
     if in_browser and not webbrowser.open(page.resolve().as_uri()):
         print_text(

@@ -11,7 +11,8 @@ entry is complete and intact, or no reader uses it.
 - *Reading.* `entry.json` holds a hash of each file and one of itself. A reader verifies all of them (`file_hash`
   remembers those of unchanged files) and has a damaged entry (disk full, power cut, edited) replaced.
 - *Killed writers.* A writer holds a `flock` on its draft, which the kernel releases when the process dies. A draft
-  whose lock is free is therefore abandoned, and the next writer deletes it.
+  whose lock is free is therefore abandoned, and the next writer deletes it. A draft that cannot be locked is renamed to
+  `unlocked-*`; that of a killed writer stays.
 - *Deleting.* An entry is renamed away before its files are deleted, so that no reader sees half of it. A process that
   has it open keeps reading: mapped files outlive their names.
 """
@@ -39,7 +40,7 @@ from dice_ray.data import copies
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 
-VERSION = 10
+VERSION = 11
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 # Another process may clear the cache between the rename of a draft and the opening of the entry.
 NUM_ATTEMPTS = 5
@@ -214,11 +215,11 @@ def _read_manifest(path: Path) -> JsonObject | None:
 
 @contextlib.contextmanager
 def _draft() -> Iterator[Path]:
-    """A locked folder to write an entry in, deleted on exit unless it was renamed."""
+    """A folder to write an entry in, locked where the disk knows locks, and deleted on exit unless it was renamed."""
     try:
         folder().mkdir(mode=0o700, parents=True, exist_ok=True)
         _delete_abandoned_drafts()
-        draft, lock = _create_locked_draft()
+        draft, lock = _create_draft()
     except OSError as error:
         raise DataError(
             f"the cache must be a folder that can be written to, got {folder()} ({error.strerror}): "
@@ -231,13 +232,15 @@ def _draft() -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-def _create_locked_draft() -> tuple[Path, int]:
+def _create_draft() -> tuple[Path, int]:
     while True:
         draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder()))
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(draft, os.O_RDONLY)
-            with contextlib.suppress(OSError):  # a disk without locks, where no draft is found abandoned
+            try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+            except OSError:  # a disk without locks, or now and then; writers that have locks must not delete it
+                draft = draft.rename(draft.with_name(f"unlocked-{draft.name}"))
             if draft.exists():
                 return draft, lock
             os.close(lock)  # another process deleted it as abandoned before it was locked

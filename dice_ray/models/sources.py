@@ -54,7 +54,7 @@ def resolve_source(name: str) -> str:
         raise RunError(f"{must}: there is no folder {folder}")
     if "/" not in name and (close := nearest(name.lower(), (TINY, MINILM))):
         raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
-    if _hub_answers(int(time.monotonic() // 60)):
+    if _hub_answers(int(time.monotonic() // 600)):
         return name
     try:
         return snapshot_download(name, local_files_only=True)
@@ -63,8 +63,8 @@ def resolve_source(name: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _hub_answers(minute: int) -> bool:
-    """Asked once a minute: the library itself would try again for half a minute, and before each file that it needs."""
+def _hub_answers(period: int) -> bool:
+    """Asked once in each period: the library itself would try for half a minute, and before each file that it needs."""
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:

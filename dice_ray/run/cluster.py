@@ -289,7 +289,7 @@ def enter(surroundings: Mapping[str, str]) -> None:
     os.chdir(surroundings[FOLDER])
 
 
-def hide_unasked_gpus(asked: float | str) -> None:
+def hide_unasked_gpus(asked: float) -> None:
     """Hide the GPUs of this machine from work that asks for none: Ray itself hides only those of others (2.60)."""
     if asked == 0:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -333,7 +333,7 @@ def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
 
 
 def unused_gpus(launch: LaunchConfig, nodes: Sequence[Node]) -> str:
-    """Says that trials or workers leave the GPUs of the machines unused, and how they use them; empty if they do."""
+    """A note that `launch.gpus=0` leaves GPUs unused, and the setting that uses them; empty where it leaves none."""
     found = sum(node.gpus for node in nodes)
     if not found or launch.gpus != 0:
         return ""

@@ -131,7 +131,8 @@ def submit(
         id_ = next(each for each in chain([run], (f"{run}-{number}" for number in count(2))) if each not in taken)
         client.submit_job(
             submission_id=id_,
-            entrypoint=_entrypoint(command, runs / run / SUBMITTED),
+            # On the machine that Ray finds for it, it would see the GPUs of others (Ray 2.60).
+            entrypoint=_entrypoint(command, runs / run / SUBMITTED, hides_gpus=num_cpus > 0 and not num_gpus),
             entrypoint_num_cpus=num_cpus,
             entrypoint_num_gpus=num_gpus,
             metadata={"job_name": run, COMMAND: shlex.join(command), RUNS: str(runs)},
@@ -190,14 +191,14 @@ def follow(job: str, write: Callable[[str], object], address: str | None = None)
         return _job(client.get_job_info(job))
 
 
-def _entrypoint(command: Sequence[str], folder: Path) -> str:
+def _entrypoint(command: Sequence[str], folder: Path, *, hides_gpus: bool = False) -> str:
     """What the shell of a job runs on the cluster."""
     program, folder_ = f"dice-ray {version('dice-ray')}", shlex.quote(str(folder))
     return (
         f'test "$(dice-ray --version)" = "{program}" || '
         f'{{ echo "dice-ray: the cluster must have {program}, and has $(dice-ray --version)"; exit 2; }}; '
         f"mkdir -p {folder_} && chmod 700 {folder_} && cp -R . {folder_} && cd {folder_} && "
-        f"exec {shlex.join(['dice-ray', *command])}"
+        f"exec {'env CUDA_VISIBLE_DEVICES= ' if hides_gpus else ''}{shlex.join(['dice-ray', *command])}"
     )
 
 

@@ -11,8 +11,8 @@ import torch
 
 ResultT = TypeVar("ResultT")
 
-_MESSAGES = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
-"""In torch's plain RuntimeError where a CPU, or cuBLAS on a GPU, is out of memory; torch's allocators for other devices
+_MESSAGES = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED", "CUDA error: out of memory")
+"""In torch's RuntimeError where a CPU, or CUDA or cuBLAS on a GPU, is out of memory; its allocators for other devices
 have an exception class.
 """
 

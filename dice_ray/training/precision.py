@@ -40,7 +40,7 @@ class Numerics:
     """The device and the precision of a run.
 
     Attributes:
-        device: A GPU if there is one.
+        device: The GPU that the run uses, or the CPU.
         precision: Of matrix products in the encoder; weights, losses and the optimizer are fp32.
     """
 
@@ -57,10 +57,10 @@ class Numerics:
 
 
 def resolve(written: Literal["auto"] | Precision, *, on_gpu: bool = True) -> Numerics:
-    """The written precision, on a GPU if it may and there is one; for `auto` bf16 if it is faster, fp16 on older GPUs
-    if it is, else fp32.
+    """The device, a GPU if there is one and the run may use it, and the precision.
 
-    Limits torch's caches of kernels, as long as this process has not used them.
+    `auto` is bf16, or fp16 on GPUs without bf16, where that is clearly faster than fp32, and else fp32. Limits torch's
+    caches of kernels, as long as this process has not used them.
     """
     for name, capacity in _CAPACITIES.items():
         os.environ.setdefault(name, capacity)

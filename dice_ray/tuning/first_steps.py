@@ -64,9 +64,9 @@ class Rehearsed:
     run: Rehearsal
 
 
-def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> Rehearsed:
+def _rehearsed(config: RunConfig, gpus: float, surroundings: Mapping[str, str]) -> Rehearsed:
     cluster.enter(surroundings)
-    cluster.hide_unasked_gpus(config.launch.gpus)
+    cluster.hide_unasked_gpus(gpus)
     return Rehearsed(time.time(), rehearse(config))
 
 
@@ -83,7 +83,7 @@ def rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str,
     different = {timing_key(config): config.with_threads(needs.threads) for config in configs}
     surroundings = cluster.surroundings()
     # At once, as far as they fit: trials that run beside each other slow each other down.
-    running = {key: task.remote(config, surroundings) for key, config in different.items()}
+    running = {key: task.remote(config, needs.gpus, surroundings) for key, config in different.items()}
     rehearsed, failures = {}, list[DiceRayError]()
     for key, run in running.items():  # of all of them: those that were left running would outlive an error
         try:

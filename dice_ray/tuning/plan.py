@@ -276,20 +276,21 @@ class SweepPlan(Plan):
             then, now = getattr(stored, name), getattr(self, name)
             if now == then or (name in ("trials", "seeds", "top") and now > then):
                 continue
-            if name == "layers":
-                if _written(then) != _written(now):
-                    base, was = self.base(), stored.base()
-                    changed += [
-                        f"{path} {shown(flat(was).get(path))} then, {shown(flat(base).get(path))} now"
-                        for path in differing_paths(base, was)
-                    ] or ["other defaults are written out"]
-            else:
+            if name != "layers":
                 changed.append(f"{name} {shown(then)} then, {shown(now)} now")
+                continue
+            was, base = stored.base(), self.base()
+            if paths_ := differing_paths(was, base):
+                before, after = flat(was), flat(base)
+                changed += [f"{each} {shown(before.get(each))} then, {shown(after.get(each))} now" for each in paths_]
+            elif _written(was) != _written(base):  # a default may depend on what a trial sets
+                changed.append("the same settings, with other defaults written out")
         return changed
 
 
-def _written(layers: Sequence[Layer]) -> list[Any]:
-    return [layer.values for layer in layers if layer.values]
+def _written(config: RunConfig) -> Nested:
+    """The values that were written, without the defaults of those left out."""
+    return config.model_dump(exclude_unset=True, warnings=False)
 
 
 def _resolve(layers: Sequence[Layer]) -> RunConfig:

@@ -194,7 +194,7 @@ class Session:
 
         needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)
         admission = arrivals.admission(ray, self._configs)
-        work = Work(self.plan, self.folder.resolve(), needs.threads, admission=admission)
+        work = Work(self.plan, self.folder.resolve(), needs.threads, needs.gpus, admission=admission)
         trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
             tune.with_resources(trainable, needs.own),

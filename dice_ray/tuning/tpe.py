@@ -3,7 +3,7 @@
 Optuna's models every ended trial anew for each group of parameters at each suggestion: on the space `joint_tuning` that
 takes 43 ms after 100 trials, 74 ms after 300 and 169 ms after 1,000 (Optuna 5.0). TPE compares a density of good trials
 with one of the others. The good ones are the best tenth, 25 at most. Here the oldest of the others, to which TPE gives
-less weight anyway, are left out: once 300 trials have ended, and again after every 50 more, all but 250 are modelled.
+less weight anyway, are left out so that 250 trials are modelled: once 300 have ended, and again after every 50 more.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ class Work:
 
     Attributes:
         threads: Those of a worker.
+        gpus: Those of a worker; without any, trials see none.
         surroundings: Of the driver.
         admission: What must hold of machines that join while trials run.
     """
@@ -62,6 +63,7 @@ class Work:
     plan: SweepPlan | StudyPlan
     folder: Path
     threads: int
+    gpus: float = 0
     surroundings: Mapping[str, str] = field(default_factory=cluster.surroundings)
     admission: Admission | None = None
 
@@ -74,7 +76,7 @@ class TrialActor(tune.Trainable):
         self._work, self._unready = work, arrivals.problem(work.admission, work.surroundings, work.folder)
         if not self._unready:
             cluster.enter(work.surroundings)
-            cluster.hide_unasked_gpus(work.plan.base().launch.gpus)
+            cluster.hide_unasked_gpus(work.gpus)
         torch.set_num_interop_threads(1)
         self._results = self._begun(config)
 

@@ -487,12 +487,16 @@ def test_the_page_of_a_report_is_opened(trained_here: Trained, run: Run, monkeyp
 
 
 @pytest.mark.usefixtures("trained_here")
-def test_a_report_is_written_even_if_nobody_reads_what_it_prints() -> None:
-    """`dice-ray report train | head -1` left no files."""
+def test_a_report_is_written_even_if_nobody_reads_what_it_prints_and_printed_if_it_cannot_be_written(run: Run) -> None:
+    """`dice-ray report train | head -1` left no files; and a page that somebody edited left no tables on the screen."""
     with subprocess.Popen([DICE_RAY, "report", "train", "--out", "found"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
     assert Path("found/report.html").exists()
+    Path("found/report.html").write_text("edited")
+    refused = run("report", "train", "--out", "found")
+    assert "found has report.html: move them away" in refused.stderr
+    assert refused.stdout.startswith("Runs\n")
 
 
 # Runs

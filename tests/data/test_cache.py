@@ -100,6 +100,16 @@ def test_concurrent_writers_agree_on_one_entry_where_a_disk_knows_no_locks() -> 
     assert [place.name.partition("-")[0] for place in cache.folder().iterdir()] == ["rows"]
 
 
+def test_a_draft_that_could_not_be_locked_is_not_deleted_by_writers_that_have_locks() -> None:
+    process = writer(2, "without locks")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    written([])
+    cache.clear()
+    cache.folder().with_name("writing-here").touch()
+    assert process.communicate(timeout=200)[0] == f"{process.pid} [1, 2]\n"
+
+
 def test_the_draft_of_a_killed_writer_is_not_used_and_is_deleted() -> None:
     process = writer(1_000_000)
     assert process.stdout is not None

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +13,7 @@ from dice_ray.errors import RunError
 from dice_ray.models import sources
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.models.pretrained import family
+from dice_ray.models.sources import resolve_source
 from tests.contracts.encoders import save
 
 
@@ -68,9 +72,12 @@ def test_a_misspelt_name_is_not_looked_up_on_the_hub(name: str, meant: str) -> N
         load_tokenizer(ModelConfig(encoder=name), [])
 
 
-def test_without_the_hub_downloaded_files_are_used_and_others_refused_at_once(
+def test_without_the_hub_downloaded_files_are_used_and_others_refused_until_it_answers_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr(sources, "time", clock)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     sources._hub_answers.cache_clear()
@@ -83,5 +90,12 @@ def test_without_the_hub_downloaded_files_are_used_and_others_refused_at_once(
         assert family("some/bert") == "bert"
         with pytest.raises(RunError, match="got 'some/other': the hub does not answer, and it was not downloaded"):
             family("some/other")
+        with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as hub:
+            monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
+            with pytest.raises(RunError, match="the hub does not answer"):
+                resolve_source("some/other")
+            clock.monotonic = lambda: 600.0
+            Thread(target=hub.handle_request).start()
+            assert resolve_source("some/other") == "some/other"
     finally:
         sources._hub_answers.cache_clear()

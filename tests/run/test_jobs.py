@@ -154,6 +154,14 @@ def test_the_shell_of_a_job_works_in_the_folder_of_the_run(tmp_path: Path, monke
     run = started("sh", "-c", jobs._entrypoint(["list"], folder))
     assert output(run) == f"dice-ray: the cluster must have dice-ray 99, and has dice-ray {ours}"
     assert run.returncode == 2
+    program = tmp_path / "bin" / "dice-ray"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$1" = --version ] && echo dice-ray 99 || echo "GPUs: $CUDA_VISIBLE_DEVICES"\n')
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    for hides_gpus, seen in ((False, "GPUs: 0,1"), (True, "GPUs:")):
+        shell = jobs._entrypoint(["train", "mrpc"], folder, hides_gpus=hides_gpus)
+        assert output(started("sh", "-c", shell, CUDA_VISIBLE_DEVICES="0,1")) == seen
 
 
 class NoRay(BaseHTTPRequestHandler):

@@ -24,6 +24,7 @@ def test_out_of_memory_returns_none_and_other_errors_pass() -> None:
     assert attempted(no_memory) is None
     assert attempted(lambda: raised(torch.OutOfMemoryError("CUDA out of memory"))) is None
     assert attempted(lambda: raised(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `...`"))) is None
+    assert attempted(lambda: raised(torch.AcceleratorError("CUDA error: out of memory"))) is None
     with pytest.raises(RuntimeError, match="size of tensor"):
         attempted(lambda: torch.ones(2) + torch.ones(3))
 

@@ -107,8 +107,8 @@ def on_workers(size: int, folder: Path, compute: Callable[[int], object]) -> lis
 
 
 def run_workers(function: Callable[..., None], arguments: tuple[Any, ...], size: int) -> None:
-    """Run a function on several processes, forked because imports take most of the time; CUDA forbids that."""
-    start_processes(function, arguments, nprocs=size, start_method="spawn" if torch.cuda.is_available() else "fork")
+    """Run a function on several processes, forked because imports take most of the time."""
+    start_processes(function, arguments, nprocs=size, start_method="fork")
 
 
 def _trajectories(rank: int) -> dict[tuple[str, int], Tensor]:

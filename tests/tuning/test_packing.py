@@ -163,4 +163,4 @@ def test_ray_is_asked_for_the_gpu_and_its_kind_and_a_trial_that_asks_for_none_se
         "0.5": "0.001",
         "auto": "0.001",
     }
-    assert {file.stem for file in Path().glob("*.seen")} == {"0.5 -1", "1 -1", "0 -1", "0 "}
+    assert {file.stem for file in Path().glob("*.seen")} == {"0.5 -1", "1 -1", "0 "}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
+from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, set_layer, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
 from dice_ray.tuning.ledger import TrialSpec
@@ -63,6 +63,15 @@ def test_a_sweep_is_written_once(tmp_path: Path) -> None:
     assert store(more, tmp_path) == more == read(tmp_path)
     elsewhere = more.model_copy(update={"layers": tuple(replace(each, origin="elsewhere") for each in more.layers)})
     assert store(elsewhere, tmp_path) == elsewhere, "where a setting is written is told, and means nothing"
+    parts = (
+        set_layer(["training.epochs=1e0", "data.source=synthetic"]),
+        values_layer("preset", {"task": "sentence_pair"}),
+    )
+    otherwise = elsewhere.model_copy(update={"layers": parts})
+    assert store(otherwise, tmp_path) == otherwise, "nor does it mean anything in how many places, or how a number is"
+    spelled = otherwise.model_copy(update={"layers": (*parts, set_layer(["training.weight_decay=0.01"]))})
+    with pytest.raises(RunError, match="changed: the same settings, with other defaults written out"):
+        store(spelled, tmp_path)
 
 
 def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ class TaggedColumns(ListBranch):
         words = values["words"]
         if not _all(words, str):
             return Bad(line, f"a list of texts as {self.words!r}", shown(words))
-        if not words:
+        if not words and not values.get("tags"):
             return Drop(line, NO_WORDS)
         if "tags" not in values:
             return tagged_record(line, words, None, self.scheme, values.get("id"))

@@ -67,11 +67,13 @@ def test_numbers_are_tags_by_given_names_or_by_those_of_class_labels(tmp_path: P
 
 
 def test_sentences_without_words_or_tags_are_counted_drops(tmp_path: Path) -> None:
-    rows = [{"tokens": [], "tags": []}, {"tokens": ["a"], "tags": None}, {"tokens": ["a"]}]
+    lost_words = {"tokens": [], "tags": ["B-PER", "O"]}
+    rows = [{"tokens": [], "tags": []}, {"tokens": ["a"], "tags": None}, {"tokens": ["a"]}, lost_words]
     assert from_json(tmp_path, TaggedColumns(), *rows) == [
         Drop(1, "no words"),
         Drop(2, "no label"),
         Drop(3, "no key 'tags' for the label"),
+        Bad(4, "as many tags as words", "2 tags for 0 words"),
     ]
 
 
