@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, undecoded, unreadable
 from dice_ray.data.readers.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
@@ -112,7 +112,7 @@ class TablesConfig(TextReaderBranch):
             return first.index(column)
         if column in first:
             raise unreadable(path, line, f"one column named {column!r}", f"{first.count(column)}")
-        found = ", ".join(map(repr, first)) + meant(column, first)
+        found = undecoded(self.delimiter.join(first)) or ", ".join(map(repr, first)) + meant(column, first)
         raise unreadable(path, line, f"a column named {column!r}", found)
 
     def rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:

@@ -133,6 +133,7 @@ CORPUS = {
     ),
     "table: number beyond": Malformed(NUMBERED, "a\tb\n", ("line 1", "a column number 2", "2 columns")),
     "table: UTF-16": Malformed(TSV, PAIRS.encode("utf-16"), ("line 1", "UTF-8", "utf-16")),
+    "table: no text": Malformed(TSV, b"\x7fELF\x02\x83\x00\xff\n\x01", ("line 1", "'sentence1'", "found byte 0x83 in")),
     "table: Latin-1": Malformed(TSV, (PAIRS + "caf\xe9\tb\t1\n").encode("latin-1"), ("line 2", "UTF-8", "0xe9"), 0),
     "table: truncated UTF-8": Malformed(TSV, (PAIRS + "a\tb\t\u20ac").encode()[:-1], ("line 2", "UTF-8", "0xe2"), 0),
     "table: no gzip": Malformed(TSV, PAIRS, ("line 1", "a whole gzip file", "Not a gzipped file"), name="a.tsv.gz"),
