@@ -17,6 +17,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 
 from analysis.best_arm import TUNED, BestArm
+from analysis.columns import states
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.power import seeds_needed
 from analysis.score_format import ScoreFormat
@@ -111,7 +112,11 @@ def verdict(comparison: Comparison) -> Verdict:
         return Verdict(comparison, "all_collapsed", most, most)
     not_compared = tuple(arm for arm in comparison.arms if arm.difference and shared[arm.name] < FEW_SEEDS)
     if most < FEW_SEEDS:
-        lacking = MoreSeeds(comparison.cells["seed"].nunique() + FEW_SEEDS - most)
+        best = max((arm for arm in comparison.arms if arm.difference), key=lambda arm: shared[arm.name])
+        # Seeds without a score for one of the two are lost; cells that have not ended are run by the next command.
+        cells = comparison.cells[states(comparison.cells) != "unfinished"]
+        ended = [set(cells.loc[cells["arm"] == arm, "seed"]) for arm in (best.arm, comparison.baseline)]
+        lacking = MoreSeeds(len(set.intersection(*ended)) - most + FEW_SEEDS)
         return Verdict(comparison, "too_few_seeds", most, most, not_compared=not_compared, more=lacking)
     compared = tuple(arm for arm in scored if shared.get(arm.name, 0) >= FEW_SEEDS)
     different = tuple(arm for arm in compared if arm.difference and arm.difference.is_significant)

@@ -45,7 +45,10 @@ def arm_to_use(of: Verdict) -> str:
         instead = f";{of.comparison.at_threshold}, {names}" if (names := _names(better)) else ""
         return f"{baseline[-1].name}, since no arm is shown to be better at its tuned threshold{instead}"
     worse = " and some are worse" if len(_better(of.different)) < len(of.different) else ""
-    return f"{baseline[0].name}, since no arm is shown to be better{worse}"
+    row = baseline[0]
+    num = max(each.collapsed or 0 for each in rows_of_baseline(of.comparison))
+    caution = f"; but {num} of its {counted(row.score.num, 'run')} predict one class only at .5" if num else ""
+    return f"{row.name}, since no arm is shown to be better{worse}{caution}"
 
 
 def _constant(of: Verdict) -> list[Arm]:
@@ -272,7 +275,9 @@ def _of_power(of: Verdict) -> Iterator[str]:
         show = score_format(of.comparison).show
         # The spread of a few seeds of which one collapsed asks for differences that no score can have.
         least = f"{show(low)} for {easiest}" if low < bound else "none that is possible"
-        largest = f", {show(high)} for {hardest}" if high < bound_of_hardest else f"; for {hardest}, none"
+        largest = (
+            f", {show(high)} for {hardest}" if high < bound_of_hardest else f"; none that is possible for {hardest}"
+        )
         yield (
             f"Smallest true difference from {of.comparison.baseline} that so many seeds detect with 80 % power: {least}"
             f"{largest if hardest != easiest and low < bound else ''}."

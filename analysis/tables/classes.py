@@ -55,7 +55,7 @@ def _table(
     notes = [
         f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
-        f"{seeds} seeds each.",
+        f"{seeds} {'seed' if seeds == '1' else 'seeds'} each.",
     ]
     if num_items:
         notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")

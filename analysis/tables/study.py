@@ -140,8 +140,8 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
 def _notes(compared: Comparison) -> Iterator[str]:
     yield (
         "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
-        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more, those of the others over all rows: an interval "
-        f"excludes 0 exactly where p is at most {ALPHA}."
+        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more; a row with fewer is corrected over all rows. An "
+        f"interval excludes 0 exactly where p is at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (
@@ -154,8 +154,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
     else:
         yield (
             f"Minus {compared.baseline}: for other seeds on this test set. On new data: for other seeds and other test "
-            "items of the same kind (the variance over resampled items, or whole documents where they are known, is "
-            f"added, after Sellam et al. 2022; there are {compared.num_units:,} of them)."
+            f"items of the same kind ({compared.num_units:,} items, or whole documents where they are known, are "
+            "resampled, and their variance is added, after Sellam et al. 2022); never narrower than the first interval."
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."

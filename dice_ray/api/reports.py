@@ -40,9 +40,14 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
 
     Returns:
         The files, the page first.
+
+    Raises:
+        InputError: It is a file, or a file in it was not written by a report.
     """
     from dice_ray.tracking import schema
 
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError(f"a report must be written to a folder, and {out} is a file")
     joined = "_and_".join(names)
     if len(joined.encode()) > LONGEST:  # file systems would refuse it
         joined = f"{names[0]}_and_{len(names) - 1}_more"

@@ -14,7 +14,7 @@ from dice_ray.api import shipped
 from dice_ray.api.given import settings_of
 from dice_ray.api.places import given_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.errors import DataError, InputError, UnknownNameError
+from dice_ray.errors import DataError, InputError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
     from dice_ray.api.given import GivenLoss
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 NamedT = TypeVar("NamedT", bound=Hashable)
 
+_NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "DATA")
 LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
 WITH_LOSSES = '''"""The study {study} with losses that were given in Python."""
@@ -73,6 +74,10 @@ def read_study(study: str) -> StudyFile:
     if not study.endswith(".py") and study not in studies:
         raise UnknownNameError("study", study, studies)
     module = module_at(studies.get(study, study))
+    others = [name for name in _NAMES if not hasattr(module, name)]
+    for name in filter(str.isupper, vars(module)):
+        if close := nearest(name, others) if name not in _NAMES else None:
+            raise InputError(f"{study} defines {name}, which no study has; did you mean {close}? Rename it if not")
     if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
         raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
     if hasattr(module, "VARIANTS") and hasattr(module, "SETTINGS"):

@@ -25,6 +25,7 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
+            file_okay=False,
             help="Folder to write to.",
             show_default="report/ in the folder of the sweep or study, or of A_and_B for several; with --json nothing "
             "is written",
@@ -110,7 +111,8 @@ def export_preset(
     from dice_ray import api
 
     if file is not None and (file.exists() or file.suffix not in (".yaml", ".yml")):
-        raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
+        found = f"{file}, which exists" if file.exists() else file
+        raise InputError(f"a preset must be written to a new file that ends in .yaml, got {found}")
     preset = api.export_preset(sweep, file)
     if as_json:
         print_json({"sweep": sweep, **({"preset": preset} if file is None else {"written": file})})

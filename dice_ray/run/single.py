@@ -102,6 +102,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                     record.steps(event.step, event.num_steps, vars(event))
             if evaluations and evaluations[-1].finished:
                 status = "FINISHED"
+                if screen and evaluations[-1].is_past:
+                    screen.show(f"{name} had ended before: nothing was trained")
         except Exception as error:  # also a mistake in a custom loss
             status = "FAILED"
             ended[schema.FAILURE] = reason_of(error)

@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
 from dice_ray.run.rehearsal import dev_metrics
+from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, paths
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.tpe import BoundedTPE
@@ -130,6 +131,26 @@ def check_settings(layer: Layer, address: str) -> None:
             problems.append(Problem(path, must, f"{value!r:.60}", origin=layer.origin))
     if problems:
         raise ConfigError(problems)
+
+
+def check_space(plan: SweepPlan) -> None:
+    """Check that trials of a plan can run: of some drawn at random, one has a valid configuration.
+
+    Raises:
+        InputError: The space suggests nothing.
+        ConfigError: None has; it lists the problems of one of them.
+    """
+    drawn = _try(Space(plan.space), optuna.samplers.RandomSampler(seed=0), 1, NUM_TRIED)
+    if not any(trial.params for trial in drawn):
+        raise InputError(f"the space {plan.space} must suggest parameters, as trial.suggest_float does, and has none")
+    for trial in drawn:
+        try:
+            plan.config(TrialSpec(id="drawn", params=trial.params, seed=plan.seed))
+        except ConfigError as error:
+            refused = error
+        else:
+            return
+    raise refused
 
 
 def _try(

@@ -115,6 +115,27 @@ def test_three_seeds_are_too_few_and_five_are_asked_for() -> None:
     assert (made.more.num, made.more.arms) == (5, ())
 
 
+def test_cells_that_have_not_ended_need_no_further_seeds_and_failed_ones_do() -> None:
+    """An interrupted study asked for a sixth seed, as if the one that it had begun were lost."""
+    frame = study({"plain": around(0.7, 3), "dice": around(0.9, 3)}, baseline="plain")
+    for state, num in ((None, 5), ("failed", 7)):
+        frame.loc[frame["id"].isin(["dice-1", "dice-2"]), ["state", "metrics.test/f1"]] = [state, math.nan]
+        (compared,) = comparisons(Findings(frame, lambda runs, file: {}))
+        made = verdict(compared)
+        assert made.outcome == "too_few_seeds"
+        assert made.more == MoreSeeds(num)
+
+
+def test_a_baseline_with_collapsed_runs_is_not_recommended_without_a_word() -> None:
+    """A card recommended a mean of 18: arms with 91 in each run were not significantly better."""
+    frame = study({"plain": [0.0, 0.0, 0.9, 0.0, 0.9], "dice": around(0.9, 5)}, baseline="plain")
+    frame["metrics.test/constant_f1"] = 0.1
+    frame["metrics.test/collapsed"] = (frame["metrics.test/f1"] == 0).astype(float)
+    (compared,) = comparisons(Findings(frame, lambda runs, file: {}))
+    use = arm_to_use(verdict(compared))
+    assert use == "plain, since no arm is shown to be better; but 3 of its 5 runs predict one class only at .5"
+
+
 def test_an_arm_that_ran_on_hard_seeds_too_does_not_win_below_another_mean() -> None:
     base = [score + (0.2 if seed < 5 else -0.2) for seed, score in enumerate(around(0.7))]
     dice, focal = ([score + gain for score in around_each(base)] for gain in (0.05, 0.02))
@@ -242,7 +263,7 @@ def test_no_difference_is_planned_that_no_score_can_have() -> None:
     plain, steady = [0.9, 0.0, 0.91, 0.0, 0.92], [0.92, 0.93, 0.92, 0.91, 0.92]
     made = of({"plain": plain, "dice": steady, "focal": [score + 0.002 for score in plain[:4]] + [0.921]})
     (said,) = [sentence for sentence in sentences(made) if "80 % power" in sentence]
-    assert re.fullmatch(r".* with 80 % power: 0\.\d\d for focal; for dice, none\.", said)
+    assert re.fullmatch(r".* with 80 % power: 0\.\d\d for focal; none that is possible for dice\.", said)
     made = of({"plain": plain, "dice": steady, "focal": steady[::-1]})
     assert any(sentence.endswith(" with 80 % power: none that is possible.") for sentence in sentences(made))
 

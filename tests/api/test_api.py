@@ -125,6 +125,16 @@ def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
         dice_ray.ablate(str(tmp_path / "empty.py"))
 
 
+def test_a_misspelt_name_in_a_study_is_refused_and_own_names_are_not(tmp_path: Path) -> None:
+    """A study ran without its variants."""
+    text = "ARMS = {'a': {}, 'b': {'loss': 'dice'}}\nBASELINE = 'a'\nLOSSES = ['dice']\n"
+    (tmp_path / "own.py").write_text(text)
+    assert studies.read_study(str(tmp_path / "own.py")).baseline == "a"
+    (tmp_path / "odd.py").write_text(text + "VARIANT = {'a': {}}\n")
+    with pytest.raises(InputError, match=r"odd.py defines VARIANT, which no study has; did you mean VARIANTS\?"):
+        studies.read_study(str(tmp_path / "odd.py"))
+
+
 @pytest.mark.parametrize("name", ["", "constant predictor", "dice (tuned threshold)"])
 def test_an_arm_has_no_name_of_a_row_of_a_report(tmp_path: Path, name: str) -> None:
     """`constant predictor` was taken for the level that a useful arm must exceed."""

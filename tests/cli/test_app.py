@@ -517,6 +517,7 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     Path("new.tsv").write_text("sentence1\tsentence2\na\tb\n")
     printed = run("predict", "mine", "new.tsv")
     assert printed.stdout.startswith("id\tlabel\tprobability_0")
+    assert "\nmine had ended before: nothing was trained\n" in run("resume", "mine").stdout
     assert "all of which are in one report: `dice-ray report train`" in run("report", "mine").stderr
     assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
     assert Path("found.tsv").read_text() == printed.stdout

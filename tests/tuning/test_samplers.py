@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
+import optuna
 import pytest
 from optuna.samplers import BaseSampler, TPESampler
 
-from dice_ray.config.load import set_layer
+from dice_ray.config.load import set_layer, values_layer
 from dice_ray.errors import ConfigError, InputError
-from dice_ray.tuning.samplers import check_settings, notes
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.samplers import check_settings, check_space, notes
 
 LOSSES = "search_spaces.loss_tuning:loss_tuning"
 ONE_LOSS = "search_spaces.loss_tuning:dice"
@@ -71,3 +74,38 @@ def test_a_setting_of_what_the_space_searches_is_an_error(settings: list[str], s
         (problem,) = caught.value.problems
         assert (problem.path, problem.origin) == (path, "--set")
         assert "searches it" in problem.must
+
+
+def nothing(trial: optuna.Trial) -> None:
+    """A space that suggests nothing."""
+
+
+def misspelt(trial: optuna.Trial) -> None:
+    trial.suggest_float("training.learning_rate", 1e-4, 1e-3)
+
+
+def below_zero(trial: optuna.Trial) -> None:
+    trial.suggest_int("training.lr", -3, -1)
+
+
+def mostly_refused(trial: optuna.Trial) -> None:
+    trial.suggest_int("training.lr", -9, 1)
+
+
+@pytest.mark.parametrize(
+    ("space", "told"),
+    [
+        (nothing, r"must suggest parameters, as trial.suggest_float does, and has none$"),
+        (misspelt, r"training.learning_rate: is not a key \(from trial\); did you mean training.lr\?"),
+        (below_zero, r"training.lr: must be greater than 0, got -\d \(from trial\)"),
+        (mostly_refused, None),
+    ],
+)
+def test_a_space_of_which_no_trial_can_run_is_an_error_before_the_search(
+    space: Callable[[optuna.Trial], None], told: str | None
+) -> None:
+    """Ray was started, all trials failed, and a dry run told how long they would take."""
+    layer = values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic"})
+    plan = SweepPlan(name="sweep", layers=(layer,), space=f"{__name__}:{space.__name__}", trials=4)
+    with nullcontext() if told is None else pytest.raises((InputError, ConfigError), match=told):
+        check_space(plan)
