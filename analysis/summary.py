@@ -44,6 +44,9 @@ def summary(findings: Findings) -> Iterator[str]:
         score_format = ScoreFormat.of(best.metric, [best.score, *scores(trials, best.metric)])
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
         yield f"The best of {counted(len(trials), 'trial')} is {best.id}, with {best.loss}: {score}."
+        num_tied = 0 if best.num_reruns else int((scores(trials, best.metric) == best.score).sum())
+        if num_tied > 1:
+            yield f"{num_tied} trials have this very score."
         criterion = (
             f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
         )
@@ -57,6 +60,6 @@ def summary(findings: Findings) -> Iterator[str]:
     state = states(findings.frame[findings.frame["kind"].isin(["trial", "cell"])])
     counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
     if counts:
-        yield f"Of {len(state)} runs, {' and '.join(counts)}; they are listed below."
+        yield f"Of {counted(len(state), 'run')}, {' and '.join(counts)}; they are listed below."
     elif len(state):
         yield "The run finished." if len(state) == 1 else f"All {len(state)} runs finished."

@@ -127,7 +127,7 @@ def _place_of_trial(parent: str, trial: str) -> Place:
     best_id = best_in(ledger)
     best = None if best_id is None else f"{parent}/{ledger.specs[best_id].name}"
     if not trial:
-        which = f": name one of its runs, {best} is the best on dev" if best else ", and none of its runs has ended"
+        which = f": name one of its runs, {best} is the best on dev" if best else ", and none of its runs has a score"
         raise InputError(f"a run must be a single one, and {parent} is a sweep or study{which}")
     if trial in ledger.specs:
         ids[trial] = trial

@@ -125,7 +125,7 @@ def inspect(
 
 
 def validate(preset: PresetArgument, settings: SetOption = None, as_json: JsonOption = False) -> None:
-    """Check a preset, and print it with every default filled in; the output is itself a preset."""
+    """Check the settings of a preset, and print it with every default filled in: a preset too. No data are read."""
     from dice_ray import api
 
     if as_json:

@@ -142,11 +142,22 @@ def check_suggested(trials: Iterable[TrialSpec], space: Space, folder: Path) -> 
         must = f"trial {trial.id} of {folder} must be one that {space.address} could suggest"
         if replay.out_of_range:
             path, distribution = next(iter(replay.out_of_range.items()))
-            raise InputError(f"{must}: {path} is searched in {distribution}, got {trial.params[path]!r}")
+            raise InputError(f"{must}: it searches {path} {_words(distribution)}, got {trial.params[path]!r}")
         if unused := sorted(trial.params.keys() - replay.params.keys()):
             raise InputError(f"{must}: it does not search {', '.join(unused)}")
         if missing := sorted(replay.params.keys() - trial.params.keys()):
             raise InputError(f"{must}: it also searches {', '.join(missing)}, which that trial does not have")
+
+
+def _words(distribution: Any) -> str:
+    """What a distribution holds, in words.
+
+    >>> _words(CategoricalDistribution(["dice", "focal"]))
+    "among 'dice' and 'focal'"
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return f"among {' and '.join(map(repr, distribution.choices))}"
+    return f"from {distribution.low:g} to {distribution.high:g}"
 
 
 def copy_ledger(earlier: Path, folder: Path) -> None:

@@ -53,7 +53,9 @@ def check(plan: SweepPlan, folder: Path) -> list[str]:
     """
     plan.base()
     user_code.load(plan.space)
-    earlier.check_suggested(ledger_in(folder).searched().specs.values(), Space(plan.space), folder)
+    # The cells of a study of this name are no trials; storing the plan refuses them.
+    trials = [spec for spec in ledger_in(folder).searched().specs.values() if spec.arm is None]
+    earlier.check_suggested(trials, Space(plan.space), folder)
     if to_copy := _earlier_to_copy(plan, folder):
         earlier.check_warm_start(plan, to_copy)
     samplers.sampler(plan.sampler, plan.seed)

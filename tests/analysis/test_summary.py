@@ -65,8 +65,10 @@ def test_a_sweep_tells_of_its_best_trial() -> None:
     first, second, *_ = summary(sweep([*trials, {"params.loss": "tversky"}]))
     assert first == "The best of 3 trials is 0002, with focal: dev/f1 (%) 75.00."
     assert "selected it by this same score" in second
+    tied = [*summary(sweep([*trials, {"params.loss": "tversky", "metrics.dev/f1": 0.75}]))]
+    assert tied[1] == "2 trials have this very score."
     assert list(summary(sweep([{"params.loss": "dice", "state": "failed"}]))) == [
-        "Of 1 runs, 1 failed; they are listed below."
+        "Of 1 run, 1 failed; they are listed below."
     ]
 
 

@@ -92,7 +92,7 @@ def test_a_name_that_is_not_there_is_told_with_what_is_known() -> None:
     with pytest.raises(InputError, match=r"sweep is a sweep or study: name one of its runs, sweep/sweep1 is the best"):
         places.place("sweep")
     (Path("dice_ray_runs") / "sweep/ledger.jsonl").unlink()
-    with pytest.raises(InputError, match=r"sweep is a sweep or study, and none of its runs has ended"):
+    with pytest.raises(InputError, match=r"sweep is a sweep or study, and none of its runs has a score"):
         places.place("sweep")
 
 

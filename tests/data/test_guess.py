@@ -477,9 +477,9 @@ def test_a_column_of_ids_is_kept() -> None:
         (b"text\tlabel\n", "tables: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "tables: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
-        (b"just a sentence\nand another one\n", "tables: no tab, comma, semicolon or bar splits all rows"),
+        (b"just a sentence\nand another one\n", "tables: no tab, comma, semicolon or bar splits 99% of the rows into"),
         (b'{"data": []}', "squad: no row with a label"),
-        (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
+        (b"PAR1 and no more", "the file: expected a whole file of Parquet, found none: Parquet magic bytes"),
     ],
 )  # fmt: skip
 def test_a_file_of_no_known_format_is_one_error(content: bytes, message: str) -> None:

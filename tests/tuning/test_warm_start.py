@@ -146,7 +146,7 @@ def test_an_earlier_sweep_of_another_encoder_is_refused(old: Path, layers: tuple
     ("params", "said"),
     [
         ({"training.lr": 1e-3, "training.epochs": 2}, "it does not search training.epochs"),
-        ({"training.lr": 1.0}, r"training.lr is searched in FloatDistribution\(.*\), got 1.0"),
+        ({"training.lr": 1.0}, r"it searches training.lr from [\d.e-]+ to [\d.e-]+, got 1.0"),
         ({}, "it also searches training.lr"),
     ],
 )
@@ -163,6 +163,14 @@ def test_a_trial_that_the_space_could_not_suggest(
     plan = plan.model_copy(update={"name": "earlier", "warm_start": None})
     with pytest.raises(InputError, match=f"trial 0003 of .*earlier must be one that .*rate could suggest: {said}"):
         sweep.check(plan, old)  # resumed with another space
+
+
+def test_the_cells_of_a_study_are_not_taken_for_trials(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    """A sweep of the name of a study was refused because of one of its cells, not because of the name."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(TrialSpec(id="cell", params={"loss": "dice"}, seed=1, arm="dice"))
+    ledger.append(TrialOutcome(id="cell", state="failed", failure="lost"))
+    sweep.check(SweepPlan(name="study", layers=layers, space=SPACE, trials=2), tmp_path)
 
 
 def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tuple[Layer, ...]) -> None:

@@ -36,7 +36,9 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
     if is_json(path, encoding):
         return "its first line is JSON"
     missing: UnknownNameError | None = None
-    reason = "no tab, comma, semicolon or bar splits all rows into the same number of columns"
+    reason = (
+        f"no tab, comma, semicolon or bar splits {1 - MAX_BAD_SHARE:.0%} of the rows into as many columns as the first"
+    )
     for delimiter in DELIMITERS:
         cells = _cells(path, encoding, delimiter)
         if cells is None:

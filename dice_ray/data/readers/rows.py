@@ -129,7 +129,7 @@ def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iter
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise unreadable(path, "the file", kind, first_line(error)) from None
+        raise unreadable(path, "the file", f"a whole file of {kind}", f"none: {first_line(error)}") from None
 
 
 def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
