@@ -83,7 +83,7 @@ def test_half_a_surrogate_pair_is_a_bad_row_of_a_file_in_utf_8(tmp_path: Path) -
 def test_a_binary_file_is_named_and_not_read_as_text(magic: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(magic + b"text,label\n" * 9)
-    with pytest.raises(DataError, match=r"data.csv.*(a file of|expected (Parquet|Arrow))"):
+    with pytest.raises(DataError, match=r"data.csv.*(a file of|expected a whole file of (Parquet|Arrow))"):
         guess(path)
 
 
