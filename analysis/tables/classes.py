@@ -14,6 +14,7 @@ from analysis.naming import named, on_place
 from analysis.score_format import PERCENT
 from analysis.statistics import Interval, t_interval
 from analysis.tables.base import Mark, ReportTable
+from dice_ray.errors import counted
 
 NUM_ARMS: Final = 5
 """Arms shown beside the baseline; the CSV file holds all."""
@@ -51,11 +52,11 @@ def _table(
     ]
     shown, marks = _shown(support, intervals, chosen[: 1 + NUM_ARMS], num_items)
     num = scored.groupby("arm").size()
-    seeds = str(num.min()) if num.nunique() == 1 else f"{num.min()} to {num.max()}"
+    seeds = counted(num.min(), "seed") if num.nunique() == 1 else f"{num.min()} to {num.max()} seeds"
     notes = [
         f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
-        f"{seeds} {'seed' if seeds == '1' else 'seeds'} each.",
+        f"{seeds} each.",
     ]
     if num_items:
         notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")

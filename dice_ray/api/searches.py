@@ -92,7 +92,7 @@ def tune(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.plan import SweepPlan
-    from dice_ray.tuning.samplers import check_settings, check_space
+    from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
     check_lists(objectives=objectives)
@@ -126,7 +126,6 @@ def tune(
         points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
-    check_space(plan)
     plan = plan.with_code([plan.base()]).with_encoders([plan.base()])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     return run_plan(plan, driver, is_dry=dry_run, register=register)

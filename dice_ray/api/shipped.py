@@ -61,9 +61,9 @@ def space_address(space: str) -> str:
     where, _, function = space.partition(":")
     if where in (known := spaces()):
         return f"{known[where]}:{function or where}"
-    if not function and space.endswith(".py"):
-        raise InputError(f"a space must be a function, as {space}:FUNCTION, got {space}")
     if not function:
+        if space.endswith(".py"):
+            raise InputError(f"a space must be a function, as {space}:FUNCTION, got {space}")
         raise UnknownNameError("space", space, known)
     return space
 

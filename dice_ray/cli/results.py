@@ -25,7 +25,6 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            file_okay=False,
             help="Folder to write to.",
             show_default="report/ in the folder of the sweep or study, or of A_and_B for several; with --json nothing "
             "is written",

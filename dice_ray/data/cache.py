@@ -239,7 +239,7 @@ def _create_draft() -> tuple[Path, int]:
             lock = os.open(draft, os.O_RDONLY)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            except OSError:  # a disk without locks, or now and then; writers that have locks must not delete it
+            except OSError:  # a disk without locks, or a lock that failed: other writers must not delete the draft
                 draft = draft.rename(draft.with_name(f"unlocked-{draft.name}"))
             if draft.exists():
                 return draft, lock

@@ -280,9 +280,11 @@ class SweepPlan(Plan):
                 changed.append(f"{name} {shown(then)} then, {shown(now)} now")
                 continue
             was, base = stored.base(), self.base()
-            if paths_ := differing_paths(was, base):
+            if differing := differing_paths(was, base):
                 before, after = flat(was), flat(base)
-                changed += [f"{each} {shown(before.get(each))} then, {shown(after.get(each))} now" for each in paths_]
+                changed += [
+                    f"{each} {shown(before.get(each))} then, {shown(after.get(each))} now" for each in differing
+                ]
             elif _written(was) != _written(base):  # a default may depend on what a trial sets
                 changed.append("the same settings, with other defaults written out")
         return changed

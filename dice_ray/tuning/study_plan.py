@@ -212,7 +212,7 @@ class StudyPlan(Plan):
             return [f"{then} then, {now} now"]
         changed = []
         for variant in [variant for variant in self.digests if variant in stored.digests]:
-            # Where the settings below the arms differ, most arms do: one line says why.
+            # Where the settings below the arms differ, most arms do too: their lines would repeat it.
             for arm in [None, *(arm for arm in self.arms if arm in stored.arms)]:
                 if self._meaning(variant, arm) != stored._meaning(variant, arm):
                     what = "the settings below the arms" if arm is None else f"arm {arm}"

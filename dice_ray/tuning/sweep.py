@@ -61,6 +61,7 @@ def check(plan: SweepPlan, folder: Path) -> list[str]:
     samplers.sampler(plan.sampler, plan.seed)
     pruning.pruner(plan.scheduler)
     samplers.check_objectives(plan)
+    samplers.check_space(plan)
     return samplers.notes(plan.sampler, plan.space, max(1, len(plan.objectives)))
 
 

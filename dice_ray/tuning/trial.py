@@ -63,7 +63,7 @@ class Work:
     plan: SweepPlan | StudyPlan
     folder: Path
     threads: int
-    gpus: float = 0
+    gpus: float
     surroundings: Mapping[str, str] = field(default_factory=cluster.surroundings)
     admission: Admission | None = None
 

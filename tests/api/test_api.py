@@ -125,6 +125,11 @@ def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
         dice_ray.ablate(str(tmp_path / "empty.py"))
 
 
+def test_a_file_without_a_function_is_no_space() -> None:
+    with pytest.raises(InputError, match=r"must be a function, as mine.py:FUNCTION, got mine.py$"):
+        dice_ray.tune("synthetic_pairs", space="mine.py")
+
+
 def test_a_misspelt_name_in_a_study_is_refused_and_own_names_are_not(tmp_path: Path) -> None:
     """A study ran without its variants."""
     text = "ARMS = {'a': {}, 'b': {'loss': 'dice'}}\nBASELINE = 'a'\nLOSSES = ['dice']\n"

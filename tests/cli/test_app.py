@@ -497,6 +497,8 @@ def test_a_report_is_written_even_if_nobody_reads_what_it_prints_and_printed_if_
     refused = run("report", "train", "--out", "found")
     assert "found has report.html: move them away" in refused.stderr
     assert refused.stdout.startswith("Runs\n")
+    refused = run("report", "train", "--out", "found/report.html")
+    assert "must be written to a folder, and found/report.html is a file" in refused.stderr
 
 
 # Runs

@@ -65,7 +65,7 @@ def test_tune(trace: Trace, on_kept_ray: None, tmp_path: Path) -> None:
     assert spec.params[PATH] == VALUE, "the sweep begins with the settings of the preset"
     plan = plan_file.read(folder)
     with trace:
-        assert [*trial._results(trial.Work(plan, tmp_path, 1), spec)][-1]["finished"]
+        assert [*trial._results(trial.Work(plan, tmp_path, 1, 0), spec)][-1]["finished"]
     check("tune", trace, set(tour("train")))
     report = Trace(PATH, VALUE)
     with report:

@@ -137,7 +137,7 @@ def test_a_trial_without_another_attempt_gives_the_cpus_of_its_workers_back(
         (folder / PLACEMENT_GROUP).write_text(f"{group.id.hex()} train-0")
         if last_attempt == "is given up":
             (folder / GIVEN_UP).write_text("it took too long")
-            (result,) = trial._results(trial.Work(plan, tmp_path, 1), spec)
+            (result,) = trial._results(trial.Work(plan, tmp_path, 1, 0), spec)
             assert result["failure"] == "it took too long"
         else:
             with Writer(plan.name) as writer:

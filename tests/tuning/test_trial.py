@@ -82,7 +82,7 @@ def test_a_trial_whose_loss_was_rewritten_since_the_plan_was_made_fails(
     (tmp_path / "mine.py").write_text("def build(facts): ...")
     mine = (*layers, values_layer("--set", {"loss.custom.target": "mine.py:build"}))
     plan = SweepPlan(name="mine", layers=mine, space=SPACE, trials=1, code={f"{tmp_path}/mine.py:build": "before"})
-    (result,) = trial._results(trial.Work(plan, tmp_path, 1), TrialSpec(id="0001", params={}, seed=0))
+    (result,) = trial._results(trial.Work(plan, tmp_path, 1, 0), TrialSpec(id="0001", params={}, seed=0))
     assert "mine must be resumed with the code that it was started with" in result["failure"]
 
 
@@ -98,7 +98,7 @@ def test_a_search_never_reads_the_test_split(
     quick = (*layers, values_layer("--set", {"training.epochs": 1}))
     plan, folder = SweepPlan(name="blind", layers=quick, space=SPACE, trials=1), tmp_path / "blind"
     with session(plan, folder, Driver(num_cpus=1)) as work:
-        results = list(trial._results(trial.Work(work.plan, folder, 2), TrialSpec(id="0001", params=SAME, seed=0)))
+        results = list(trial._results(trial.Work(work.plan, folder, 2, 0), TrialSpec(id="0001", params=SAME, seed=0)))
     assert results[-1]["finished"]
     assert torch.get_num_threads() == 2, "the share of a trial without launch.threads"
     torch.set_num_threads(1)
@@ -111,7 +111,7 @@ def test_a_checkpoint_that_the_store_did_not_take_stays_on_the_machine(
     """The next attempt lost the steps since the last one that was sent, or all of them."""
     monkeypatch.setenv("DICE_RAY_RUNS", f"file://{tmp_path}/store/runs")
     plan, folder = SweepPlan(name="away", layers=layers, space=SPACE, trials=1), Path("dice_ray_runs/away")
-    results = trial._results(trial.Work(plan, folder, 1), TrialSpec(id="0001", params=SAME, seed=0))
+    results = trial._results(trial.Work(plan, folder, 1, 0), TrialSpec(id="0001", params=SAME, seed=0))
     next(results)
     (tmp_path / "store").rename(tmp_path / "elsewhere")
     (tmp_path / "store").touch()
