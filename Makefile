@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz mutate bench-losses bench-data bench-report bench-train \
+.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty bench-partly tree
 
 help: ## List these commands
@@ -51,9 +51,6 @@ test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes,
 fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 12 minutes on two cores; prints JSON last
 	$(BIN)/python -m tests.fuzz
 
-mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
-	$(BIN)/python -m tests.mutations
-
 bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses
 
@@ -87,8 +84,8 @@ bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracki
 bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
-tree: $(INSTALLED) ## Write the tree in CONTRIBUTING.md from the first sentences of the files' docstrings
-	$(BIN)/python -m tests.house.tree
+tree: $(INSTALLED) ## Print every file with the first sentence of its docstring
+	@$(BIN)/python -m tests.house.tree
 
 # pip fetches and unpacks one package after the other, and compiles files that are never imported. All versions are known,
 # so four processes unpack them first; the last one decides what is needed, and installs what a platform has in other versions.

@@ -1,4 +1,4 @@
-"""The tree in CONTRIBUTING.md is the code's."""
+"""Every file says what it is."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.tree import PACKAGES, REPOSITORY, SECTION, first_sentence, tree
-
-
-def test_the_written_tree_is_that_of_the_code() -> None:
-    section = SECTION.search((REPOSITORY / "CONTRIBUTING.md").read_text())
-    assert section, "CONTRIBUTING.md must hold a tree between <!-- tree --> and <!-- /tree -->"
-    assert section[0].splitlines()[1:-1] == tree().splitlines(), "`make tree` writes it anew"
+from tests.house.tree import PACKAGES, REPOSITORY, first_sentence
 
 
 def test_every_file_says_what_it_is() -> None:

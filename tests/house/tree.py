@@ -1,4 +1,4 @@
-"""The tree in CONTRIBUTING.md: each file with its first sentence. `python -m tests.house.tree` writes it."""
+"""Prints the tree of the three packages: each file with its first sentence."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGES = ("dice_ray", "search_spaces", "analysis")
-SECTION = re.compile(r"(<!-- tree -->\n).*?(<!-- /tree -->\n)", re.DOTALL)
 WIDTH = 28
 
 
@@ -22,12 +21,6 @@ def first_sentence(file: Path) -> str:
         text = "\n".join(line.lstrip("# ") for line in source.splitlines() if line.startswith("#"))
     paragraph = " ".join(text.split("\n\n")[0].split())
     return re.split(r"(?<!\beq)(?<!\bal)\.(?: |$)", paragraph)[0]  # not within `eq. 5` or `et al. 2019`
-
-
-def tree() -> str:
-    """The section between CONTRIBUTING's markers."""
-    lines = [line for package in PACKAGES for line in _lines(REPOSITORY / package, depth=0)]
-    return "\n".join(["```", *lines, "```", ""])
 
 
 def _lines(folder: Path, depth: int) -> Iterator[str]:
@@ -46,5 +39,4 @@ def _line(name: str, sentence: str, depth: int) -> str:
 
 
 if __name__ == "__main__":
-    page = REPOSITORY / "CONTRIBUTING.md"
-    page.write_text(SECTION.sub(lambda found: found[1] + tree() + found[2], page.read_text()))
+    print("\n".join(line for package in PACKAGES for line in _lines(REPOSITORY / package, depth=0)))
