@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import sys
+import tempfile
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -33,6 +35,12 @@ os.environ |= {
     "RAY_worker_niceness": "0",  # Ray gives its workers 15: beside a busy second process of pytest they would starve
 }
 
+# The first process decides, before anything reads them; those of pytest-xdist and of tests inherit both.
+IS_FIRST = "DICE_RAY_TEST_HOME" not in os.environ
+if IS_FIRST:
+    os.environ["HOME"] = os.environ["DICE_RAY_TEST_HOME"] = tempfile.mkdtemp(prefix="dice-ray-home-")
+    os.environ["DICE_RAY_TEST_DATA"] = os.environ.pop("DICE_RAY_DATA", "")
+
 # An example that imports a library first takes a second on a busy machine; pytest's own timeout finds those that hang.
 settings.register_profile("without a deadline", deadline=None)
 settings.load_profile("without a deadline")
@@ -47,6 +55,13 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _own_folder(tmp_path: Path) -> Iterator[None]:
     with standing(tmp_path):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _real_data(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a test marked `real_data` has DICE_RAY_DATA: another one that reads it fails on every machine."""
+    if request.node.get_closest_marker("real_data"):
+        monkeypatch.setenv("DICE_RAY_DATA", str(request.getfixturevalue("data_folder")))
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +84,11 @@ def on_kept_ray(kept_ray: KeptRay) -> Iterator[None]:
     """Everything that starts Ray in this test gets one that runs already."""
     with kept_ray.in_place():
         yield
+
+
+def pytest_unconfigure() -> None:
+    if IS_FIRST:
+        shutil.rmtree(os.environ["DICE_RAY_TEST_HOME"])
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -117,9 +137,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The real data sets, for tests marked `real_data`."""
-    if "DICE_RAY_DATA" not in os.environ:
+    if not os.environ["DICE_RAY_TEST_DATA"]:
         pytest.skip("DICE_RAY_DATA does not name the folder of the real data")
-    folder = Path(os.environ["DICE_RAY_DATA"])
+    folder = Path(os.environ["DICE_RAY_TEST_DATA"])
     assert folder.is_dir(), f"DICE_RAY_DATA must name a folder, got {folder}"
     return folder
 
@@ -149,9 +169,9 @@ def _is_ours(process: psutil.Process) -> bool:
 
 
 def _files() -> set[Path]:
-    """What lies in the repository and in the home folder, caches apart."""
+    """What lies in the repository and in the tests' home folder, caches and Matplotlib's `.config` apart."""
     files = {file for folder in (REPOSITORY, Path.home()) for file in folder.iterdir()}
-    return {file for file in files if "cache" not in file.name and file.name != ".hypothesis"}
+    return {file for file in files if "cache" not in file.name and file.name not in (".config", ".hypothesis")}
 
 
 @pytest.fixture(scope="session")

@@ -32,10 +32,7 @@ SHIPPED = (
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(
-    name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DICE_RAY_DATA", str(data_folder))
+def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(name: str) -> None:
     shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
     source = shipped.data.source
     assert isinstance(source, FilesConfig)

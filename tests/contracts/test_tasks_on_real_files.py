@@ -70,11 +70,6 @@ def presets() -> list[str]:
     ]
 
 
-@pytest.fixture(autouse=True)
-def _the_folder_is_named(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DICE_RAY_DATA", str(data_folder))
-
-
 def test_there_are_presets_to_check() -> None:
     assert len(presets()) >= 12
 

@@ -117,8 +117,7 @@ def test_without_a_positive_there_is_no_ratio() -> None:
 
 
 @pytest.mark.real_data
-def test_the_counts_are_those_of_the_files(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DICE_RAY_DATA", str(data_folder))
+def test_the_counts_are_those_of_the_files(data_folder: Path) -> None:
     wnut17, mrpc, tnews = api.inspect(["wnut17", "mrpc", "tnews"])
     lines = (data_folder / "wnut17" / "wnut17train.conll").read_text().splitlines()
     tags = Counter(line.split("\t")[1].strip() for line in lines if line.strip())
