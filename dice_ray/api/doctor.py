@@ -52,7 +52,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
 def _size(config: RunConfig, joined: Cluster) -> Check:
     """Whether a trial fits on the machines."""
     from dice_ray.run.machine_facts import Check
-    from dice_ray.tuning.demand import demand, unmeasured
+    from dice_ray.tuning.resources import demand, unmeasured
 
     try:
         num_trials = demand(config, 1, unmeasured(config, joined.nodes)).slots(joined.nodes)

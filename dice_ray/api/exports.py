@@ -36,10 +36,10 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         file: A new file.
     """
     from dice_ray.run.folder import check_output
-    from dice_ray.tuning import optuna_export
+    from dice_ray.tuning import export
 
     if (file := Path(file)).exists():
         raise InputError(f"an Optuna study must be written to a new file, got {file}")
     check_output(file)
     shipped.folder_of("search_spaces")
-    return optuna_export.export(runs_folder() / sweep, file)
+    return export.export(runs_folder() / sweep, file)

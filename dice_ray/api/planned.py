@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, TrialCounts
     from dice_ray.tuning.plan import SweepPlan
-    from dice_ray.tuning.study_plan import StudyPlan
+    from dice_ray.tuning.study import StudyPlan
 
 
 def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:

@@ -167,7 +167,7 @@ class Result:
     def next_study(self) -> list[str]:
         """The words of the command that would answer the question of a study; empty if it is answered."""
         from dice_ray.tuning import plan_file
-        from dice_ray.tuning.study_plan import StudyPlan
+        from dice_ray.tuning.study import StudyPlan
 
         if not (more := self.more_seeds):
             return []

@@ -268,7 +268,7 @@ def ablate(
     """
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.study_plan import StudyPlan, Variant
+    from dice_ray.tuning.study import StudyPlan, Variant
     from dice_ray.tuning.tuned import shared, tuned
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)

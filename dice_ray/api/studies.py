@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
-    from dice_ray.tuning.study_plan import VariantsAre
+    from dice_ray.tuning.study import VariantsAre
 
 NamedT = TypeVar("NamedT", bound=Hashable)
 

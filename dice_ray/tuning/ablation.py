@@ -7,7 +7,7 @@ from pathlib import Path
 from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tuning.ledger import missing_cells
 from dice_ray.tuning.runner import session
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 
 def run(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
@@ -18,7 +18,7 @@ def run(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
     """
     plan.grid()  # raises before any data are read
     with session(plan, folder, driver) as work:
-        from dice_ray.tuning.searchers import CellSearcher
+        from dice_ray.tuning.search import CellSearcher
 
         assert isinstance(work.plan, StudyPlan)
         # The stored plan knows the folders that the ids of earlier cells hold.

@@ -20,11 +20,11 @@ from dice_ray.run.folder import LOG
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tracking.store import store_uri
 from dice_ray.tuning import first_steps, packing, ranking, sweep
-from dice_ray.tuning.demand import Demand, shared
 from dice_ray.tuning.ledger import ledger_in, missing_cells
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import as_yaml, extended
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.resources import Demand, shared
+from dice_ray.tuning.study import StudyPlan
 
 END = 3.0
 """Seconds from the last evaluation to the end of the command: results are stored, Ray stops."""

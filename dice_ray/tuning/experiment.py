@@ -10,7 +10,7 @@ from dice_ray.run.folder import TRIALS
 from dice_ray.tracking.reader import ended
 from dice_ray.tuning.ledger import History
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 
 def ended_runs(plan: SweepPlan | StudyPlan, folder: Path, ledger: History) -> set[str]:

@@ -15,10 +15,10 @@ from dice_ray.run import cluster
 from dice_ray.run.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
 from dice_ray.tuning import ranking
-from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import TrialSpec, ledger_in, missing_cells
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.resources import Demand
+from dice_ray.tuning.study import StudyPlan
 
 NUM_SAMPLES = 16
 """Trials that are drawn from a space to find the fewest and the most steps."""
@@ -33,7 +33,7 @@ def configurations(plan: SweepPlan | StudyPlan, folder: Path) -> list[RunConfig]
 
 def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
     """Some of the trials that a sweep will run; those whose configuration is refused are left out."""
-    from dice_ray.tuning.searchers import SweepSearcher
+    from dice_ray.tuning.search import SweepSearcher
 
     history = ledger_in(folder)
     searched = history.searched()

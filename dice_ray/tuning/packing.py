@@ -9,10 +9,10 @@ from typing import Final
 from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node, unused_gpus
 from dice_ray.run.rehearsal import Rehearsal
-from dice_ray.tuning.demand import demand, shared, unmeasured
 from dice_ray.tuning.first_steps import configurations, rehearse_all
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.resources import demand, shared, unmeasured
+from dice_ray.tuning.study import StudyPlan
 
 MARGIN: Final = 1.2
 """A later step may need more than the first ones: its rows are longer, and free memory is in pieces."""

@@ -13,7 +13,7 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import RESULTS_VERSION, SweepPlan
 from dice_ray.tuning.samplers import signed_metric
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 
 def opened(plan: SweepPlan | StudyPlan, writer: Writer, more_tags: Mapping[str, str]) -> None:

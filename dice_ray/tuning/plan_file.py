@@ -15,7 +15,7 @@ from dice_ray.errors import Problem, RunError, UnknownNameError, shown
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 NUM_SHOWN: Final = 5
 """Problems of a plan that an error lists."""

@@ -2,7 +2,7 @@
 
 Ray Tune's own schedulers keep their state in private attributes and cannot be resumed from a ledger. Optuna's pruners
 decide from the intermediate values in the Optuna study, which are reported for every trial anyway and are restored when
-a sweep is resumed. So `searchers.PruningScheduler` only asks the study.
+a sweep is resumed. So `search.PruningScheduler` only asks the study.
 
 A step of a pruner is an evaluation: `asha` (asynchronous successive halving, Li et al. 2020) compares trials after
 their 1st, 3rd, 9th, ... evaluation, and at each of these rungs stops a trial that is not in the best third of those

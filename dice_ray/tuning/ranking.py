@@ -27,7 +27,7 @@ from dice_ray.training.checkpoint import BEST, RESUME_FILES
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import AUTOMATIC, SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 if TYPE_CHECKING:
     import pandas as pd

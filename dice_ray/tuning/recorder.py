@@ -39,7 +39,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.progress import best_arm, name_while_running, running_trial, seconds_left
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.trial import SCORE, UNREADY, TrialResult
 
 

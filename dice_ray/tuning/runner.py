@@ -29,13 +29,13 @@ from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import packing
-from dice_ray.tuning.demand import shared
 from dice_ray.tuning.experiment import ended_runs
 from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
 from dice_ray.tuning.ranking import disk_needed
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.resources import shared
+from dice_ray.tuning.study import StudyPlan
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
@@ -81,7 +81,7 @@ class Session:
             The counts, unfinished after Ctrl-C and at the end of `Driver.max_hours`.
         """
         from dice_ray.tuning.recorder import Recorder
-        from dice_ray.tuning.searchers import CellSearcher
+        from dice_ray.tuning.search import CellSearcher
 
         stored = ended_runs(self.plan, self.folder, self.ledger)
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
@@ -189,7 +189,7 @@ class Session:
 
         from dice_ray.tuning import memory
         from dice_ray.tuning.callback import RecorderCallback
-        from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, InOrder
+        from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder
         from dice_ray.tuning.trial import TrialActor, Work
 
         needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)

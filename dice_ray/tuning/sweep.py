@@ -25,7 +25,7 @@ def run(plan: SweepPlan, folder: Path, driver: Driver) -> TrialCounts:
     notes = check(plan, folder)
     to_copy = _earlier_to_copy(plan, folder)
     with session(plan, folder, driver, notes) as work:
-        from dice_ray.tuning.searchers import PruningScheduler, SweepSearcher
+        from dice_ray.tuning.search import PruningScheduler, SweepSearcher
 
         if to_copy is not None:
             earlier.copy_ledger(to_copy, folder)
@@ -88,7 +88,7 @@ def is_exhausted(plan: SweepPlan, folder: Path, address: str | None = None) -> b
 def _num_untried(plan: SweepPlan, folder: Path, most: int, address: str | None) -> int:
     """How many trials a sweep by brute force still suggests, at most so many."""
     cluster.prepare(address)
-    from dice_ray.tuning.searchers import SweepSearcher
+    from dice_ray.tuning.search import SweepSearcher
 
     # Asked of a searcher, since only the sampler knows the size of a space with conditional parameters.
     plan = plan.model_copy(update={"trials": plan.trials + most})  # all ids of its own may be taken

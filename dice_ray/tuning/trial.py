@@ -34,7 +34,7 @@ from dice_ray.tracking import environment
 from dice_ray.training.memory import is_out_of_memory
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""

@@ -24,7 +24,7 @@ from dice_ray.settings import Flat, flat
 from dice_ray.tuning.earlier import EarlierSweep, sweep_in
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.ranking import RankedTrial, ranked_in
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 OF_LOSS: Final = ("loss", "mining")
 """The sections that belong to a loss: mining selects the items that it is computed on."""

@@ -22,7 +22,7 @@ from dice_ray.cli import app as command_line
 from dice_ray.errors import InputError
 from dice_ray.tracking.reader import curves
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from tests.losses import test_custom
 
 if TYPE_CHECKING:

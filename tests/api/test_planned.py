@@ -16,7 +16,7 @@ from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 
 
 def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from dice_ray.training.checkpoint import BEST, LAST, Checkpoints
 from dice_ray.tuning import plan_file, ranking
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from tests.fuzz.examples import BOMBS
 from tests.fuzz.inputs import HOSTILE, altered, altered_bytes, scalars, texts
 from tests.tracking.stores import fill

@@ -10,7 +10,7 @@ from dice_ray import api
 from dice_ray.api.studies import layers_by_variant, names_of, read_study
 from dice_ray.losses import LossConfig
 from dice_ray.settings import branches_of
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
 
 ACCURACY = {"task.text_classification.score": "accuracy"}

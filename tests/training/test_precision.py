@@ -24,7 +24,7 @@ from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, forward, resolve, with_fallback
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from tests.contracts.encoders import save
 from tests.training.test_loop import small
 

@@ -17,7 +17,7 @@ from dice_ray.tuning import ablation, plan_file
 from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
 from dice_ray.tuning.runner import once_each
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 
 
 def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...]) -> None:

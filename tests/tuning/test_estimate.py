@@ -16,11 +16,11 @@ from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, sweep
-from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, estimate
 from dice_ray.tuning.first_steps import timing_key
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.resources import Demand
+from dice_ray.tuning.study import StudyPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:batches"
 GIB = 2**30

@@ -12,7 +12,7 @@ from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import AUTOMATIC, SweepPlan
 from dice_ray.tuning.plan_file import store
 from dice_ray.tuning.ranking import preset
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 METRICS = ({"dev/f1": 0.5},)
 

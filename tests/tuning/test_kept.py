@@ -11,7 +11,7 @@ from dice_ray.tracking.schema import State
 from dice_ray.tuning import ranking
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 
 SCORES: dict[str, tuple[State, float | None]] = {
     "0001": ("done", 0.5),

@@ -18,7 +18,7 @@ from dice_ray.tuning import ablation, sweep, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from tests.processes import TRIAL, WORKER, titled
 
 if TYPE_CHECKING:

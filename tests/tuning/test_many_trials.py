@@ -19,7 +19,7 @@ from dice_ray.tuning import ranking, sweep
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.searchers import SweepSearcher
+from dice_ray.tuning.search import SweepSearcher
 from tests.benchmarks.scale import RATE, Marks, no_work, with_ended
 
 

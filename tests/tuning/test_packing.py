@@ -17,10 +17,10 @@ from dice_ray.config.schema import Accelerator
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.run.cluster import LOOPBACK, Node
 from dice_ray.tuning import packing
-from dice_ray.tuning.demand import Demand, shared
 from dice_ray.tuning.first_steps import Rehearsed
 from dice_ray.tuning.packing import CONTEXT, MARGIN, share_of, share_of_gpu
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.resources import Demand, shared
 from tests.machines import of_driver
 from tests.tuning.test_estimate import REHEARSAL, SPACE
 

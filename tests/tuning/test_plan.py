@@ -17,7 +17,7 @@ from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SEED_LIMIT, SweepPlan
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.ranking import rerun_seeds
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)
@@ -244,7 +244,7 @@ def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_
 
 def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {cell.id for cell in study().grid().cells}
-    monkeypatch.setattr("dice_ray.tuning.study_plan.RESULTS_VERSION", 0)
+    monkeypatch.setattr("dice_ray.tuning.study.RESULTS_VERSION", 0)
     assert not before & {cell.id for cell in study().grid().cells}
 
 

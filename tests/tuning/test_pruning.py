@@ -16,7 +16,7 @@ from dice_ray.tracking.schema import State
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner
-from dice_ray.tuning.searchers import PruningScheduler, SweepSearcher
+from dice_ray.tuning.search import PruningScheduler, SweepSearcher
 
 SPACES = Path(__file__).with_name("spaces.py")
 

@@ -21,7 +21,7 @@ from dice_ray.tuning.callback import last_reason
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.study_plan import Asked, StudyPlan
+from dice_ray.tuning.study import Asked, StudyPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run

@@ -19,7 +19,7 @@ from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.experiment import strangers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import Asked, StudyPlan
+from dice_ray.tuning.study import Asked, StudyPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 ARMS = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}

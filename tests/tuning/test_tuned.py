@@ -14,7 +14,7 @@ from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.tuned import EQUAL_WEIGHTS, shared, tuned
 
 ARMS: dict[str, Flat] = {

@@ -19,9 +19,9 @@ from dice_ray.tracking.schema import State
 from dice_ray.tuning import earlier, plan_file, sweep
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.searchers import SweepSearcher
+from dice_ray.tuning.search import SweepSearcher
 from dice_ray.tuning.space import Space
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study import StudyPlan
 from search_spaces.loss_tuning import LOSSES
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"

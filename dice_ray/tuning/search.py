@@ -22,10 +22,10 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
 from dice_ray.run.cluster import Cluster
-from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner, replay
+from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.samplers import (
     BRUTE_FORCE,
     TRIAL_STATES,

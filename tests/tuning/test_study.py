@@ -15,7 +15,7 @@ from dice_ray.errors import RunError
 from dice_ray.settings import Flat
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import read, store
-from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan, Variant
 from tests.tuning.test_plan import LAYERS, SWEEP, study
 
 

@@ -14,12 +14,12 @@ from ray.tune.experiment import Trial
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.run.cluster import Cluster, Node
-from dice_ray.tuning import searchers
-from dice_ray.tuning.demand import Demand
+from dice_ray.tuning import search
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.samplers import sampler
-from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
+from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -220,7 +220,7 @@ class Growing(Cluster):
 
 def test_the_number_of_trials_follows_that_of_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Finds a sweep that keeps the number of its start, and one that hands out all its trials at once."""
-    monkeypatch.setattr(searchers, "ASK_SECONDS", 0)
+    monkeypatch.setattr(search, "ASK_SECONDS", 0)
     monkeypatch.setattr(Growing, "num_nodes", 2)
     cells = [TrialSpec(id=f"cell{number}", params={}, seed=0) for number in range(20)]
     ray = Growing((Node(1, 0), Node(1, 0)), tmp_path, is_fixed=False)

@@ -7,7 +7,7 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node
-from dice_ray.tuning.demand import Demand, demand, shared
+from dice_ray.tuning.resources import Demand, demand, shared
 
 ONE_WORKER = Demand(4, 0, 1, 1)
 TWO_ON_GPUS = Demand(1, 1, 2, 2)
