@@ -1,4 +1,4 @@
-"""Answer scores: exact match and F1 of SQuAD, its no-answer threshold, and the multi-span scores of QuoRef."""
+"""Answer scores: exact match and F1 of SQuAD, the multi-span scores of QuoRef, and those of CMRC 2018 in Chinese."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import string
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Final, Literal
+from difflib import SequenceMatcher
+from operator import attrgetter, itemgetter
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dice_ray.metrics.classification import NUM_FOLDS, Counts, ItemCounts, folds, ratio
+from dice_ray.metrics.classification import Counts, ItemCounts, ratio
 from dice_ray.unspaced import UNSPACED, words_of
 
-UNTUNED_NO_ANSWER: Final = 0.0
-"""The no-answer threshold without tuning: no answer where it is more probable than the best one."""
-ARTICLES = re.compile(r"\b(a|an|the)\b")
-PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def normalised(text: str) -> str:
     >>> normalised("The  U.S., a state")
     'us state'
     """
-    return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal["v1", "v2"] = "v2") -> AnswerScore:
@@ -102,58 +100,6 @@ def answer_scores(scores: Sequence[AnswerScore]) -> dict[str, float]:
     }
 
 
-def best_no_answer_threshold(
-    no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
-) -> float:
-    """The threshold with the best mean score; a question above it is left unanswered. Ties go to the lowest.
-
-    It lies halfway between two neighbouring values of `no_answer`. If answering all questions is best it is the largest
-    value, if answering none is, 1 below the smallest.
-
-    Args:
-        no_answer: `no_answer_N`, the higher the more likely the question has no answer.
-        scores: `scores_N`, the score of the predicted answer if it is given; 0 for an unanswerable question.
-        answerable: `answerable_N`, whether the question has an answer; if not, leaving it unanswered scores 1.
-    """
-    values, value_of_question = np.unique(no_answer, return_inverse=True)
-    # What answering the questions up to each value adds to the total; ties within rounding go to the lowest.
-    gains = np.bincount(value_of_question, weights=scores - ~answerable)
-    totals = np.concatenate([[0.0], gains.cumsum()])
-    best = int(np.flatnonzero(totals >= totals.max() - 1e-9)[0])
-    if best == 0:
-        return float(values[0] - 1)
-    below, above = values[best - 1], values[min(best, len(values) - 1)]
-    middle = below + (above - below) / 2
-    return float(middle if middle < above else below)
-
-
-def no_answer_decisions(
-    no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
-) -> dict[str, float]:
-    """What dev decides about the no-answer threshold, by the rule of `threshold_decisions`.
-
-    The tuned threshold is used only if dev has at least `NUM_FOLDS` questions of each kind, and if thresholds that are
-    tuned in the same way on the other folds score better than 0 and than leaving every question unanswered.
-    `threshold_support` is the number of questions of the rarer kind. Arguments as in `best_no_answer_threshold`.
-    """
-
-    def total(threshold_N: NDArray[np.floating]) -> float:
-        return float(np.where(no_answer > threshold_N, ~answerable, scores).sum())
-
-    tuned = best_no_answer_threshold(no_answer, scores, answerable)
-    support = min(int(answerable.sum()), int((~answerable).sum()))
-    is_used = False
-    if support >= NUM_FOLDS:
-        folds_N, fitted_N = folds(answerable), np.zeros(len(no_answer))
-        for fold in range(NUM_FOLDS):
-            others = folds_N != fold
-            fitted_N[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
-        untuned_N = np.full(len(no_answer), UNTUNED_NO_ANSWER)
-        is_used = total(fitted_N) > max(total(untuned_N), float((~answerable).sum()))
-    used = tuned if is_used else UNTUNED_NO_ANSWER
-    return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
-
-
 def spans_score(id: str, prediction: Sequence[str], gold: Sequence[str]) -> AnswerScore:
     """The score of an answer that consists of several spans, as in the official evaluation of QuoRef (and DROP).
 
@@ -185,9 +131,9 @@ def _drop_normalised(text: str) -> str:
     """Like `normalised`, but hyphens separate words, and numbers are written as floats."""
     words = []
     for word in re.split(" |-", text.lower()):
-        plain = str(float(word)) if _is_number(word) else word.translate(PUNCTUATION)
+        plain = str(float(word)) if _is_number(word) else word.translate(_PUNCTUATION)
         plain = str(float(plain)) if _is_number(plain) else plain
-        words += ARTICLES.sub(" ", plain).split()
+        words += _ARTICLES.sub(" ", plain).split()
     return " ".join(words)
 
 
@@ -197,3 +143,50 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_MARKS = frozenset(
+    "-:_*^/\\~`+="
+    "\uff0c\u3002\uff1a\uff1f\uff01\u201c\u201d\uff1b\u2019\u300a"
+    "\u300b\u00b7\u3001\u300c\u300d\uff08\uff09\uff0d\uff5e\u300e\u300f"
+)
+"""Punctuation that is removed before comparing prediction and answer; Chinese marks are given by code point."""
+_CHARACTERS = re.compile(f"({UNSPACED.pattern})")
+_FINAL_STOP = r"(?<=[^.])\.(?=[\])}>\"'\u00bb\u201d\u2019 ]*$)"
+_SEPARATED = re.compile(
+    rf"\.{{2,}}|[?!;@#$%&()\[\]{{}}<>\u00ab\u00bb\u2018\u2019\u201c-\u201e\u2013\u2014]|,(?!\d)|{_FINAL_STOP}"
+)
+_ENGLISH_ENDINGS = re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't|'(?= |$))")
+
+
+def cmrc_score(id: str, prediction: str, gold: Sequence[str]) -> AnswerScore:
+    """The best score over the gold answers, as in the official evaluation of CMRC 2018."""
+    exact = max(float(_bare(prediction) == _bare(answer)) for answer in gold)
+    best = max((_common(segments(prediction), segments(answer)) for answer in gold), key=attrgetter("f1"))
+    return AnswerScore(id, exact, best.f1, bool(gold), best)
+
+
+def segments(text: str) -> list[str]:
+    """The Chinese characters of a text and its other words, tokenised as in the Penn Treebank; without punctuation.
+
+    >>> segments("《WAR 3》于2002年")
+    ['war', '3', '于', '2002', '年']
+    """
+    parts = _CHARACTERS.split(_bare(text))
+    return [word for index, part in enumerate(parts) for word in ([part] if index % 2 else _penn_words(part))]
+
+
+def _bare(text: str) -> str:
+    return "".join(character for character in text.lower().strip() if character not in _MARKS)
+
+
+def _penn_words(text: str) -> list[str]:
+    text = re.sub('([ (\\[{<])"', r"\1 `` ", re.sub('^"', " `` ", text)).replace('"', " '' ")
+    return _ENGLISH_ENDINGS.sub(r"\1 \2 ", _SEPARATED.sub(r" \g<0> ", text)).split()
+
+
+def _common(predicted: Sequence[str], gold: Sequence[str]) -> Counts:
+    """The counts of segments inside and outside the longest common substring."""
+    # The default heuristic for frequent elements does not find the longest one.
+    longest = SequenceMatcher(None, predicted, gold, autojunk=False).find_longest_match().size
+    return Counts(longest, len(predicted) - longest, len(gold) - longest)

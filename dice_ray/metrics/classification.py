@@ -1,4 +1,4 @@
-"""Classification scores: precision, recall, F1, accuracy, MCC, ROC-AUC, PR-AUC, Brier score, calibration, thresholds.
+"""Classification scores: precision, recall, F1, accuracy, MCC, ROC-AUC, PR-AUC, Brier score, calibration, constants.
 
 Counts are added up first, over items, batches and workers; a ratio is formed once, with 0/0 = 0 everywhere.
 The values equal scikit-learn's (tests/metrics/test_classification.py), which is not called: its functions take the
@@ -9,23 +9,15 @@ are slower by a factor of 80 (confusion matrix of 20,000 items) to 600 (precisio
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.names import metric_name_part
-
-NUM_BINS = 15
-NUM_FOLDS: Final = 5
-"""Folds of dev on which it is checked whether a tuned threshold may be used."""
-UNTUNED_THRESHOLD: Final = 0.5
-AT_TUNED_THRESHOLD: Final = ("f1", "macro_f1", "roc_auc", "pr_auc")
-"""Scores of a run with which predictions may use the threshold that is tuned for F1; others may be worse there."""
-BEYOND_CONSTANT: Final = 1.1
-"""A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance."""
+from dice_ray.metrics.catalogue import beta, metric_name_part
 
 
 @dataclass(frozen=True)
@@ -202,9 +194,10 @@ def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np
 
 def calibration_error(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
     """Expected calibration error of the positive class, with bins of equal width (Guo et al. 2017)."""
-    bins = np.minimum((probabilities * NUM_BINS).astype(int), NUM_BINS - 1)
+    num_bins = 15
+    bins = np.minimum((probabilities * num_bins).astype(int), num_bins - 1)
     # The weight of a bin, its share of the items, cancels the division by its size: |sum(p - y)| remains.
-    gaps = np.bincount(bins, weights=probabilities - labels, minlength=NUM_BINS)
+    gaps = np.bincount(bins, weights=probabilities - labels, minlength=num_bins)
     return ratio(float(np.abs(gaps).sum()), len(labels))
 
 
@@ -214,74 +207,53 @@ def constant_f1(labels: NDArray[np.integer]) -> float:
     return Counts(tp=num_positive, fp=len(labels) - num_positive).f1
 
 
-def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
-    """The threshold with the best F1 of the positive class; ties go to the one nearest to 0.5. Without positives 0.5.
+def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
+    """The counts of each label.
 
-    Candidates lie halfway between neighbouring probabilities, and halfway between the smallest one and 0.
+    >>> label_counts(np.array([[True, False]]), np.array([[True, True]]))
+    [Counts(tp=1, fp=0, fn=0), Counts(tp=0, fp=1, fn=0)]
     """
-    if not labels.any():
-        return 0.5
-    values, places = np.unique(probabilities, return_inverse=True)
-    positives = np.bincount(places, weights=labels == 1)
-    sizes = np.bincount(places)
-    tp, predicted = positives[::-1].cumsum()[::-1], sizes[::-1].cumsum()[::-1]
-    f1 = 2 * tp / (predicted + positives.sum())
-    below = np.concatenate([[0.0 if values[0] > 0 else -1.0], values[:-1]])
-    middle = below + (values - below) / 2
-    # Between two neighbouring floating-point numbers there is no third: then the lower one is the threshold.
-    thresholds = np.where(middle < values, middle, below)
-    best = np.flatnonzero(np.isclose(f1, f1.max(), rtol=1e-12, atol=0))
-    return float(thresholds[best[np.abs(thresholds[best] - 0.5).argmin()]])
+    columns = (gold_NC & predicted_NC, predicted_NC & ~gold_NC, gold_NC & ~predicted_NC)
+    return [Counts(*of_label) for of_label in zip(*(column.sum(0).tolist() for column in columns), strict=True)]
 
 
-def threshold_decisions(
-    probabilities: NDArray[np.floating], labels: NDArray[np.integer], score: str
-) -> dict[str, float]:
-    """What dev decides about the threshold of a two-class problem, which is tuned for F1.
+def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
+    """Micro scores, and the mean F1 of all labels, also of those that do not occur, as in scikit-learn."""
+    return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(label.f1 for label in counts), len(counts))}
 
-    A threshold that was tuned on few positives may be worse than 0.5, or label everything positive. It is used only if
-    `score`, the metric that decides in the run, is one of `AT_TUNED_THRESHOLD`, if dev has at least `NUM_FOLDS`
-    positives, and if thresholds that are tuned in the same way on the other folds of dev give a higher F1 than 0.5, and
-    `BEYOND_CONSTANT` times that of labelling everything positive.
 
-    The reason is a simulation (5 and 20 % positive; good, weak and useless models of four calibrations; expected F1 on
-    test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
-    threshold gives 68.3, 69.2, 70.2, 70.7, 71.4 and is worse than 0.5 in 22, 18, 10, 7, 1 % of the draws; this rule
-    gives 67.9, 68.7, 69.9, 70.5, 71.4 and is worse in 6, 5, 3, 4, 1 %. A useless model labels more than half of all
-    items positive in 38 to 68 % of the draws at the tuned threshold, and in 14 % by this rule (12 % at 0.5). So a
-    minimum number of positives alone would give up the gain, or keep the losses.
+def constant_micro(gold_NC: NDArray[Any], measure: Callable[[Counts], float]) -> float:
+    """The best micro score of predicting the same labels for every item; these are the most frequent ones.
 
-    Returns:
-        `threshold`, the tuned one; `threshold_support`, the number of positives that it was tuned on; and
-        `threshold_used`, the one that predictions use.
+    >>> constant_micro(np.array([[1, 1], [1, 0], [1, 0]]), lambda counts: counts.f1)  # of the first label: 6 / (3 + 4)
+    0.8571428571428571
     """
-    tuned, support = best_threshold(probabilities, labels), int((labels == 1).sum())
-    is_used = False
-    if support >= NUM_FOLDS and score in AT_TUNED_THRESHOLD:
-        folds_N, predicted_N = folds(labels), np.zeros(len(labels), dtype=np.int64)
-        for fold in range(NUM_FOLDS):
-            in_fold = folds_N == fold
-            threshold = best_threshold(probabilities[~in_fold], labels[~in_fold])
-            predicted_N[in_fold] = probabilities[in_fold] > threshold
-        at_half = _f1(labels, probabilities > UNTUNED_THRESHOLD)
-        is_used = _f1(labels, predicted_N) > max(at_half, BEYOND_CONSTANT * constant_f1(labels))
-    used = tuned if is_used else UNTUNED_THRESHOLD
-    return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
+    frequencies = sorted(gold_NC.sum(0).tolist(), reverse=True)
+    total = sum(frequencies)
+    return max(
+        measure(Counts(num_right, num_labels * len(gold_NC) - num_right, total - num_right))
+        for num_labels, num_right in enumerate(accumulate(frequencies), start=1)
+    )
 
 
-def folds(groups: NDArray[Any]) -> NDArray[np.int64]:
-    """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each group are dealt out in their order.
+def chosen_f_beta(score: str, counts: Counts) -> dict[str, float]:
+    """The value of a score that is an F-beta, by its name; empty for another score, which is computed anyway.
 
-    >>> folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
-    [0, 0, 1, 2, 3, 4, 0, 1]
+    >>> chosen_f_beta("f2", Counts(tp=1, fn=1)), chosen_f_beta("recall", Counts(tp=1, fn=1))
+    ({'f2': 0.5555555555555556}, {})
     """
-    folds_N = np.empty(len(groups), dtype=np.int64)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
-        folds_N[members] = np.arange(len(members)) % NUM_FOLDS
-    return folds_N
+    factor = beta(score)
+    return {score: counts.f_beta(factor)} if factor else {}
 
 
-def _f1(labels: NDArray[np.integer], predicted: NDArray[Any]) -> float:
-    tp = int(((predicted == 1) & (labels == 1)).sum())
-    return Counts(tp, int(predicted.sum()) - tp, int((labels == 1).sum()) - tp).f1
+def chosen_constant(score: str, labels: NDArray[np.integer]) -> dict[str, float]:
+    """The best value that a predictor of one class has in a score of two classes; empty for another score.
+
+    >>> chosen_constant("accuracy", np.array([1, 0, 0, 0])), chosen_constant("recall", np.array([1, 0, 0, 0]))
+    ({'constant_accuracy': 0.75}, {'constant_recall': 1.0})
+    """
+    found = [binary_scores(np.full(len(labels), always), labels, 0.5) for always in (0.0, 1.0)]
+    num_positive = int((labels == 1).sum())
+    found.append(chosen_f_beta(score, Counts(tp=num_positive, fp=len(labels) - num_positive)))
+    values = [each[score] for each in found if score in each]
+    return {f"constant_{score}": max(values)} if values else {}

@@ -17,7 +17,8 @@ from dice_ray.data import files
 from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
-from dice_ray.metrics.classification import AT_TUNED_THRESHOLD, NUM_FOLDS, UNTUNED_THRESHOLD
+from dice_ray.metrics.catalogue import metric
+from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
@@ -113,7 +114,7 @@ class Trained:
 
         Args:
             choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where the run's
-                score allows it and dev shows that its F1 is higher (`metrics.classification.threshold_decisions`), else
+                score allows it and dev shows that its F1 is higher (`metrics.decisions.threshold_decisions`), else
                 0.5, or 0 for the no-answer threshold of questions.
 
         Raises:
@@ -141,7 +142,7 @@ class Trained:
                 )
             return Threshold(value, support, f"as chosen; tuned on {on} it is {tuned:.6g}")
         score = self.config.task.objective()
-        if score not in AT_TUNED_THRESHOLD:
+        if not metric(score).follows_f1:
             why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
         elif support is None:
             why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"

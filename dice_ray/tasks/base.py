@@ -7,6 +7,7 @@ loss needs of one head. A task knows neither the loss nor the workers: rows are 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,8 @@ from torch import Tensor, nn
 
 from dice_ray import user_code
 from dice_ray.data.records import Record
-from dice_ray.metrics.objectives import own_metric
+from dice_ray.errors import InputError, reason_of
+from dice_ray.metrics.catalogue import metric_of
 from dice_ray.settings import Branch
 
 if TYPE_CHECKING:
@@ -167,9 +169,24 @@ class Task(ABC, Generic[RecordT]):
     def own_metric(
         self, others: Mapping[str, float], targets: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[str, float]:
-        """The user's own metric of the labels of each record, beside the other metrics; empty without one."""
+        """The user's own metric of the labels of each record, by its name beside the other metrics; empty without one.
+
+        Raises:
+            InputError: The function failed, did not return a finite number, or has the name of another metric.
+        """
         address = self.config.own_metric()
-        return {} if address is None else own_metric(self._own_function, address, others, targets, predictions)
+        if address is None:
+            return {}
+        name = metric_of(address)
+        if name in others:
+            raise InputError(f"the metric {address} must have a name of its own; there is a metric {name}: rename it")
+        try:
+            value = float(self._own_function(targets, predictions))
+        except Exception as error:
+            raise InputError(f"the metric {address} must return a number, and raised {reason_of(error)}") from error
+        if not math.isfinite(value):
+            raise InputError(f"the metric {address} must return a finite number, got {value}")
+        return {name: value}
 
     @cached_property
     def _own_function(self) -> Callable[..., Any]:

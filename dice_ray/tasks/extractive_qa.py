@@ -15,15 +15,8 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import QuestionRecord
 from dice_ray.errors import DataError
-from dice_ray.metrics.answers import (
-    UNTUNED_NO_ANSWER,
-    AnswerScore,
-    answer_scores,
-    no_answer_decisions,
-    spans_score,
-    squad_score,
-)
-from dice_ray.metrics.answers_zh import cmrc_score, segments
+from dice_ray.metrics.answers import AnswerScore, answer_scores, cmrc_score, segments, spans_score, squad_score
+from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, no_answer_decisions
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import PairRecord
 from dice_ray.errors import DataError
-from dice_ray.metrics.objectives import OF_TWO, check_score, metric_of
+from dice_ray.metrics.catalogue import check_score, metric_of, scores_of
 from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import Batch, Row, TaskBranch
 from dice_ray.tasks.text_classification import OneLabel
@@ -29,8 +29,8 @@ class SentencePairConfig(TaskBranch):
     Attributes:
         positive: The label of the positive class; there must be exactly one other label.
         score: The objective: `f1` or another metric of the positive class at threshold 0.5 (`precision`, `recall`, `f2`
-            or any F-beta, `accuracy`, `balanced_accuracy`, `mcc`, `roc_auc`, `pr_auc`), or the address of a function
-            of the lists of labels and predicted labels that returns a number, the higher the better.
+            or any F-beta, `accuracy`, `macro_f1`, `balanced_accuracy`, `mcc`, `roc_auc`, `pr_auc`), or the address of a
+            function of the lists of labels and predicted labels that returns a number, the higher the better.
         link: `softmax` gives two logits for each pair, `sigmoid` one.
         max_length: The longest row, in tokens; of a longer pair the longer sentence is truncated.
     """
@@ -48,7 +48,7 @@ class SentencePairConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> SentencePairConfig:
-        check_score(self.score, OF_TWO)
+        check_score(self.score, scores_of("positive"))
         return self
 
     def objective(self) -> str:

@@ -16,32 +16,25 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
+from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
 from dice_ray.metrics.classification import (
-    UNTUNED_THRESHOLD,
     Counts,
     ItemCounts,
     binary_scores,
+    chosen_constant,
+    chosen_f_beta,
     class_counts,
     class_scores,
     confusion,
     constant_f1,
+    constant_micro,
     f1_by_name,
     item_counts,
+    label_counts,
     macro_roc_auc,
-    threshold_decisions,
+    micro_and_macro,
 )
-from dice_ray.metrics.multi_label import constant_micro, label_counts, micro_and_macro
-from dice_ray.metrics.objectives import (
-    OF_CLASSES,
-    OF_LABELS,
-    OF_TWO,
-    PLAIN,
-    beta,
-    check_score,
-    chosen_constant,
-    chosen_f_beta,
-    metric_of,
-)
+from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, threshold_decisions
 from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
@@ -90,14 +83,19 @@ class TextClassificationConfig(WindowedBranch):
     def _fits(self) -> TextClassificationConfig:
         if self.labels == "several" and self.positive is not None:
             raise ValueError("several labels have no positive one: leave `positive` out")
-        is_of_one_label = (self.score in OF_TWO and self.score not in OF_CLASSES) or beta(self.score) is not None
-        if self.labels == "one" and self.positive is None and is_of_one_label:
+        known = scores_of(self._kind())
+        needs_positive = self.score in scores_of("positive") or beta(self.score) is not None
+        if self.labels == "one" and self.positive is None and self.score not in known and needs_positive:
             raise ValueError(
-                f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(OF_CLASSES)}"
+                f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(known)}"
             )
-        of_one = (*OF_TWO, "macro_f1") if self.positive is not None else OF_CLASSES
-        check_score(self.score, OF_LABELS if self.labels == "several" else of_one)
+        check_score(self.score, known)
         return self
+
+    def _kind(self) -> Kind:
+        if self.labels == "several":
+            return "labels"
+        return "classes" if self.positive is None else "positive"
 
     def objective(self) -> str:
         return metric_of(self.score)
@@ -109,9 +107,7 @@ class TextClassificationConfig(WindowedBranch):
         return self.positive
 
     def scores_every_class(self) -> bool:
-        if self.labels == "several":
-            return self.score in ("macro_f1", "roc_auc")
-        return self.positive is not None or (self.score not in PLAIN and ":" not in self.score)
+        return self.positive is not None or metric(self.score).needs_every_class
 
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})

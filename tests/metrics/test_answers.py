@@ -7,7 +7,6 @@ import itertools
 import re
 import string
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +14,9 @@ from hypothesis import strategies as st
 from dice_ray.metrics.answers import (
     AnswerScore,
     answer_scores,
-    best_no_answer_threshold,
-    no_answer_decisions,
+    cmrc_score,
     normalised,
+    segments,
     spans_score,
     squad_score,
 )
@@ -104,33 +103,6 @@ def test_means_over_questions_with_and_without_an_answer() -> None:
     assert answer_scores(scores[:2]) == {"exact": 0.5, "f1": 0.75}
 
 
-@given(
-    st.lists(
-        st.tuples(st.sampled_from([-2.0, 0.0, 0.3]) | st.floats(-9, 9), st.floats(0, 1), st.booleans()),
-        min_size=1,
-        max_size=12,
-    )
-)
-def test_no_threshold_beats_the_best_one(rows: list[tuple[float, float, bool]]) -> None:
-    no_answer, given_score, answerable = (np.array(column) for column in zip(*rows, strict=True))
-    scores = np.where(answerable, given_score, 0.0)
-
-    def worth(threshold: float) -> float:
-        return float(np.where(no_answer > threshold, ~answerable, scores).mean())
-
-    best = best_no_answer_threshold(no_answer, scores, answerable)
-    reachable = [worth(float(other)) for other in [no_answer.min() - 1, *no_answer]]
-    assert worth(best) == pytest.approx(max(reachable), abs=1e-9)
-
-
-def test_the_no_answer_threshold_lies_between() -> None:
-    answerable = np.array([True, True, False, False])
-    scores = np.array([1.0, 0.5, 0.0, 0.0])
-    assert best_no_answer_threshold(np.array([-3.0, -1.0, 2.0, 4.0]), scores, answerable) == 0.5
-    assert best_no_answer_threshold(np.array([3.0, 2.0, 1.0, 1.0]), scores * 0, answerable) == 0.0
-    assert best_no_answer_threshold(np.array([3.0, 2.0]), scores[:2], answerable[:2]) == 3.0
-
-
 WORDS = st.lists(st.sampled_from(["red", "car", "1", "1.0", "2", "the", "up-to"]), min_size=1, max_size=3).map(" ".join)
 
 
@@ -179,13 +151,71 @@ def test_words_are_counted_against_the_answer_of_the_best_f1() -> None:
     assert squad_score("1", "", []).counts == Counts()
 
 
-def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
-    """The best answers have no answer score around 2: with the threshold 0 none of them is given."""
+DROPPED = "-:_*^/\\~`+=\uff0c。\uff1a\uff1f\uff01“”\uff1b\u2019《》·、「」\uff08\uff09\uff0d\uff5e『』"
+"""The marks of the published evaluation, one character each."""
+CHINESE = st.text(st.sampled_from("天地人A a1《》\uff0c、 "), max_size=8)
 
-    def decided(num: int) -> dict[str, float]:
-        no_answer = np.concatenate([np.linspace(1, 2, num), np.linspace(2.5, 4, num)])
-        answerable = np.arange(2 * num) < num
-        return no_answer_decisions(no_answer, answerable.astype(float), answerable)
 
-    assert decided(3) == {"threshold": 2.25, "threshold_support": 3, "threshold_used": 0}
-    assert decided(20) == {"threshold": 2.25, "threshold_support": 20, "threshold_used": 2.25}
+def published(prediction: str, answer: str) -> tuple[float, float]:
+    """Exact match without marks; F1 of the longest common run of characters and of words of other scripts."""
+
+    def bare(text: str) -> str:
+        return "".join(character for character in text.lower().strip() if character not in DROPPED)
+
+    def parts(text: str) -> list[str]:
+        found = list[str]()
+        for is_chinese, group in itertools.groupby(bare(text), key=lambda character: "\u4e00" <= character <= "\u9fa5"):
+            run = "".join(group)
+            found += run if is_chinese else run.split()
+        return found
+
+    left, right = parts(prediction), parts(answer)
+    runs = {tuple(left[i:j]) for i in range(len(left)) for j in range(i + 1, len(left) + 1)}
+    runs &= {tuple(right[i:j]) for i in range(len(right)) for j in range(i + 1, len(right) + 1)}
+    longest = max(map(len, runs), default=0)
+    if longest == 0:
+        return float(bare(prediction) == bare(answer)), 0.0
+    precision, recall = longest / len(left), longest / len(right)
+    return float(bare(prediction) == bare(answer)), 2 * precision * recall / (precision + recall)
+
+
+@given(CHINESE, st.lists(CHINESE, min_size=1, max_size=3))
+def test_scores_are_the_best_of_the_published_steps(prediction: str, gold: list[str]) -> None:
+    expected = [max(values) for values in zip(*(published(prediction, answer) for answer in gold), strict=True)]
+    found = cmrc_score("1", prediction, gold)
+    assert [found.exact, found.f1] == pytest.approx(expected)
+    assert found.f1 == pytest.approx(found.counts.f1)
+
+
+def test_scores_by_hand() -> None:
+    assert cmrc_score("1", "《大唐》\uff01", ["大唐"]).exact == 1
+    half = cmrc_score("1", "他在北京", ["在北京大学"])
+    assert (half.exact, half.counts) == (0, Counts(3, 1, 2))
+    assert half.f1 == pytest.approx(2 * 3 / 9)
+    # A bag of characters would give 1: the runs that are common have one character.
+    assert cmrc_score("1", "京北", ["北京"]).f1 == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("166°c 50\uff05", "166°c 50\uff05"),
+        ('(5)c. "dorothy"', "( 5 ) c. `` dorothy ''"),
+        (" r.s., 1985, c.a13", "r.s. , 1985 , c.a13"),
+        ('"casino royale"1954', "`` casino royale '' 1954"),
+        ("1,000.5 ...", "1,000.5 ..."),
+        ("sp.", "sp ."),
+        ("john's, don't", "john 's , do n't"),
+        ("66\u201316—18", "66 \u2013 16 — 18"),
+        ('"e. dispar"', "`` e. dispar ''"),
+        ('113°28\u2032 56.16"', "113°28\u2032 56.16 ''"),
+    ],
+)
+def test_other_scripts_are_parted_as_nltk_does(text: str, words: str) -> None:
+    """The words of nltk 3.9's NLTKWordTokenizer, which the published evaluation calls."""
+    assert segments(text) == words.split()
+
+
+def test_kana_are_characters() -> None:
+    """A sequence of kana was one word, so that an answer with one of them too many scored 0."""
+    assert segments("\u30c6\u30ec\u30d3\u5c40 NHK") == ["\u30c6", "\u30ec", "\u30d3", "\u5c40", "nhk"]

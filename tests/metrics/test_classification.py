@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -14,13 +14,11 @@ from sklearn import metrics as reference
 
 from dice_ray.metrics.classification import (
     Counts,
-    best_threshold,
     binary_scores,
     calibration_error,
     class_scores,
     confusion,
     constant_f1,
-    threshold_decisions,
 )
 
 Floats = NDArray[np.float64]
@@ -88,27 +86,6 @@ def test_calibration_by_hand() -> None:
     assert calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0, 1, 1, 1])) == pytest.approx(0.25)
 
 
-@settings(max_examples=50)
-@given(predictions())
-def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
-    probabilities, labels = given
-
-    def f1(threshold: float) -> float:
-        return float(reference.f1_score(labels, probabilities > threshold, zero_division=0))
-
-    best = best_threshold(probabilities, labels)
-    assert f1(best) == pytest.approx(max(f1(other) for other in [-1.0, *probabilities]))
-    assert labels.any() or best == 0.5
-
-
-def test_the_best_threshold_lies_between_and_near_a_half() -> None:
-    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1])) == pytest.approx(0.2)
-    # 0.2 (all four) and 0.8 (the last) both give F1 2/3.
-    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.2)
-    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.8)
-    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1])) < 0
-
-
 @given(arrays(np.int64, st.integers(0, 30), elements=st.integers(0, 1)))
 def test_the_constant_predictor_predicts_all_positive(labels: Labels) -> None:
     expected = reference.f1_score(labels, np.ones_like(labels), zero_division=0) if len(labels) else 0
@@ -142,38 +119,3 @@ def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[
             "mcc": mcc,
         }
     )
-
-
-@pytest.mark.parametrize(("positives", "is_used"), [(2, False), (40, True)])
-def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: int, is_used: bool) -> None:
-    """A model of which 0.5 finds nothing, and lower thresholds much."""
-    draw = np.random.default_rng(0)
-    labels = np.repeat([1, 0], [positives, 19 * positives])
-    probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
-    decided = threshold_decisions(probabilities, labels, "f1")
-    assert decided["threshold"] == best_threshold(probabilities, labels)
-    assert decided["threshold_support"] == positives
-    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
-
-
-@pytest.mark.parametrize(
-    ("score", "is_used"), [("pr_auc", True), ("precision", False), ("f0.5", False), ("saved", False)]
-)
-def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, is_used: bool) -> None:
-    """Finds predictions that are much worse than at 0.5 in the score which the user chose."""
-    draw = np.random.default_rng(0)
-    probabilities = draw.beta(1, 6, 4000)
-    labels = (draw.random(4000) < probabilities).astype(int)
-    decided = threshold_decisions(probabilities, labels, score)
-    assert decided["threshold"] < 0.4
-    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
-
-
-def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
-    """A model that knows nothing and predicts nothing at 0.5: F1 is best with every item positive."""
-    for seed in range(8):
-        draw = np.random.default_rng(seed)
-        labels = np.repeat([1, 0], [30, 570])
-        probabilities = draw.uniform(0, 0.1, 600)
-        used = threshold_decisions(probabilities, labels, "f1")["threshold_used"]
-        assert (probabilities > used).mean() < 0.5, seed

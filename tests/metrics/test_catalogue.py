@@ -1,17 +1,23 @@
-"""The metric that decides: its name, and the user's own."""
+"""What is known of metrics: which may decide, the user's own, and labels in their names."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mlflow.utils.validation import _validate_metric
 from pydantic import ValidationError
 from sklearn import metrics as reference
 
 from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
+from dice_ray.metrics.catalogue import LONGEST_LABEL, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
-from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
@@ -31,9 +37,9 @@ def test_the_scores_of_classes_are_those_of_scikit_learn() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"positive": "b", "score": score} for score in (*OF_TWO, "macro_f1", "f0.5", "f3")),
-        *({"score": score} for score in OF_CLASSES),
-        *({"labels": "several", "score": score} for score in (*OF_LABELS, "f2") if score != "macro_f1"),
+        *({"positive": "b", "score": score} for score in (*scores_of("positive"), "f0.5", "f3")),
+        *({"score": score} for score in scores_of("classes")),
+        *({"labels": "several", "score": score} for score in (*scores_of("labels"), "f2") if score != "macro_f1"),
     ],
     ids=lambda settings: "-".join(settings.values()),
 )
@@ -53,7 +59,7 @@ def test_the_constant_predictor_has_every_score_that_may_decide(settings: dict[s
     [
         ({"score": "roc"}, "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, or file.py:func"),
         ({"score": "f2"}, "score f2 is that of one label: name it as `positive`"),
-        ({"positive": "a", "score": "fx"}, r"pr_auc, macro_f1, f2 \(any F-beta\), or file.py:function, got 'fx'"),
+        ({"positive": "a", "score": "fx"}, r"pr_auc, f2 \(any F-beta\), or file.py:function, got 'fx'"),
         ({"labels": "several", "score": "mcc"}, r"f1, precision, recall, macro_f1, roc_auc, f2 \(any F-beta\)"),
     ],
 )
@@ -112,3 +118,34 @@ def test_a_positive_label_has_every_f_beta() -> None:
     decoded = [[0.2, 0.8], [0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.4, 0.6]]
     metrics = scored(built(records, positive="b", score="f3"), records, decoded)
     assert metrics["f3"] == pytest.approx(reference.fbeta_score([0, 1, 0, 0, 1], [1, 0, 1, 0, 1], beta=3))
+
+
+def label_of(part: str) -> str:
+    """The label of a part that was not cut: where it can be read back, no two labels have the same part."""
+    return re.sub(r":([^:]+):", lambda match: _character(match[1]), part)
+
+
+def _character(name: str) -> str:
+    return chr(int(name[1:], 16)) if re.fullmatch(r"x[0-9a-f]+", name) else unicodedata.lookup(name)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
+@example("Shipping & returns")
+@example("a/../b")
+@example(":colon: x26")
+@example("tuned")
+@example("\n\u0301\U0001f600")
+def test_a_label_is_read_back_from_a_name_that_mlflow_allows(label: str) -> None:
+    """`f1_Shipping x26 returns` could not be read, nor told apart from the label `Shipping x26 returns`."""
+    part = metric_name_part(label)
+    _validate_metric(f"dev/best_f1_{part}", 0.5, 0, 0, "")
+    assert len(part) > LONGEST_LABEL - 20 or label_of(part) == label
+    assert part != "tuned", "f1_tuned is the F1 at the tuned threshold"
+
+
+@pytest.mark.parametrize("letter", ["a", "&"])
+def test_long_labels_are_cut_and_stay_different(letter: str) -> None:
+    labels = [1000 * letter + end for end in ("x", "y")]
+    parts = [metric_name_part(label) for label in labels]
+    assert len(set(parts)) == 2
+    assert max(map(len, parts)) <= LONGEST_LABEL

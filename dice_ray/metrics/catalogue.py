@@ -1,0 +1,141 @@
+"""What is known of each metric: its limits and direction, whether a threshold moves it, and the tasks it may decide in.
+
+THE place where a metric is registered. A metric that is not listed, such as the user's own, has no limits, is
+maximised, and is compared as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import unicodedata
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["positive", "classes", "labels"]
+"""What is classified: a positive class and another one; one of several classes; any number of labels."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is known of a metric.
+
+    Attributes:
+        limits: The lowest and highest possible value.
+        decides: The kinds of classification in which it may be the score.
+        is_minimised: Whether a lower value is better.
+        needs_threshold: Whether a decision rule forms the predictions that it counts; an area under a curve has none.
+        needs_every_class: Whether it is undefined, or a mean with an undefined part, where a class does not occur.
+        follows_f1: Whether predictions of a run with this score may use the threshold that is tuned for F1.
+        is_score: Whether it says how good a model is; counts of the data and thresholds do not.
+    """
+
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    decides: frozenset[Kind] = frozenset()
+    is_minimised: bool = False
+    needs_threshold: bool = True
+    needs_every_class: bool = False
+    follows_f1: bool = False
+    is_score: bool = True
+
+
+_SHARE: Final = (0.0, 1.0)
+_POSITIVE: Final = frozenset[Kind](["positive"])
+_CLASSES: Final = frozenset[Kind](["positive", "classes"])
+_LABELS: Final = frozenset[Kind](["positive", "labels"])
+_ANY: Final = frozenset[Kind](["positive", "classes", "labels"])
+_COUNT: Final = Metric(limits=(0.0, math.inf), is_score=False)
+
+METRICS: Final = {
+    "f1": Metric(_SHARE, _LABELS, follows_f1=True),
+    "precision": Metric(_SHARE, _LABELS),
+    "recall": Metric(_SHARE, _LABELS),
+    "accuracy": Metric(_SHARE, _CLASSES),
+    "macro_f1": Metric(_SHARE, _ANY, needs_every_class=True, follows_f1=True),
+    "balanced_accuracy": Metric(_SHARE, _CLASSES, needs_every_class=True),
+    "mcc": Metric((-1.0, 1.0), _CLASSES),
+    "roc_auc": Metric(_SHARE, _ANY, needs_threshold=False, needs_every_class=True, follows_f1=True),
+    "pr_auc": Metric(_SHARE, _POSITIVE, needs_threshold=False, needs_every_class=True, follows_f1=True),
+    "exact": Metric(_SHARE),
+    "brier": Metric(_SHARE, is_minimised=True, needs_threshold=False),
+    "calibration_error": Metric(_SHARE, is_minimised=True, needs_threshold=False),
+    "seconds": Metric((0.0, math.inf), is_minimised=True, needs_threshold=False),
+    "words_dropped": _COUNT,
+    "spans_out_of_reach": _COUNT,
+    "answers_misplaced": _COUNT,
+    "answers_cut": _COUNT,
+}
+_FAMILIES: Final = (
+    (re.compile(r"(macro_)?f\d+(\.\d+)?"), Metric(_SHARE, _LABELS)),
+    (re.compile(r"constant_.*|threshold.*"), Metric(is_score=False)),
+)
+"""Metrics that share what is known of them: F-betas, and what a constant predictor or the decision rule has."""
+
+
+def metric(name: str) -> Metric:
+    """What is known of a metric, by its name alone or with its split.
+
+    >>> metric("test/f2").limits, metric("mcc").limits, metric("test/saved").limits
+    ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
+    """
+    own = name.rpartition("/")[2]
+    family = (found for pattern, found in _FAMILIES if pattern.fullmatch(own))
+    return METRICS.get(own) or next(family, Metric())
+
+
+def scores_of(kind: Kind) -> tuple[str, ...]:
+    """The metrics that may decide in a kind of classification, besides any F-beta where F1 may."""
+    return tuple(name for name, known in METRICS.items() if kind in known.decides)
+
+
+def check_score(score: str, known: Collection[str]) -> None:
+    """A score must be one of these names, an F-beta where there is an F1, or an address.
+
+    Raises:
+        ValueError: It is none of them.
+    """
+    if score not in known and ":" not in score and not (beta(score) and "f1" in known):
+        beta_name = ", f2 (any F-beta)" if "f1" in known else ""
+        raise ValueError(f"score must be one of {', '.join(known)}{beta_name}, or file.py:function, got {score!r}")
+
+
+def metric_of(score: str) -> str:
+    """The name of the metric of a score.
+
+    >>> metric_of("recall"), metric_of("costs.py:saved")
+    ('recall', 'saved')
+    """
+    return score.rpartition(":")[2]
+
+
+def beta(score: str) -> float | None:
+    """The beta of an F-beta; None for another score.
+
+    >>> beta("f0.5"), beta("f1_macro")
+    (0.5, None)
+    """
+    found = re.fullmatch(r"f(\d+(?:\.\d+)?)", score)
+    return float(found[1]) if found else None
+
+
+LONGEST_LABEL: Final = 180
+"""MLflow allows 250 characters for the whole name of a metric."""
+
+
+def metric_name_part(label: str) -> str:
+    """A label as part of a metric's name; characters that MLflow refuses are named between colons.
+
+    MLflow allows letters, digits, `_`, `-`, `.`, spaces, colons, and slashes, which it takes for folders. A name that
+    would be too long for it is cut, and ends in a hash of the label.
+
+    >>> metric_name_part("PRP$"), metric_name_part("Shipping & returns"), metric_name_part("geo-loc")
+    ('PRP:dollar sign:', 'Shipping :ampersand: returns', 'geo-loc')
+    """
+    part = re.sub(r"[^\w. -]", lambda found: f":{unicodedata.name(found[0], f'x{ord(found[0]):x}').lower()}:", label)
+    if label == "tuned":  # its metric would have the name of another one, `f1_tuned`
+        part = f":x{ord(label[0]):x}:{label[1:]}"
+    if len(part) <= LONGEST_LABEL:
+        return part
+    return f"{part[: LONGEST_LABEL - 10].rstrip(':')}. {hashlib.sha256(label.encode()).hexdigest()[:8]}"

@@ -1,0 +1,112 @@
+"""Thresholds that dev chooses, by brute force and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics as reference
+
+from dice_ray.metrics.decisions import (
+    best_no_answer_threshold,
+    best_threshold,
+    no_answer_decisions,
+    threshold_decisions,
+)
+from tests.metrics.test_classification import Floats, Labels, predictions
+
+
+@settings(max_examples=50)
+@given(predictions())
+def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
+    probabilities, labels = given
+
+    def f1(threshold: float) -> float:
+        return float(reference.f1_score(labels, probabilities > threshold, zero_division=0))
+
+    best = best_threshold(probabilities, labels)
+    assert f1(best) == pytest.approx(max(f1(other) for other in [-1.0, *probabilities]))
+    assert labels.any() or best == 0.5
+
+
+def test_the_best_threshold_lies_between_and_near_a_half() -> None:
+    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1])) == pytest.approx(0.2)
+    # 0.2 (all four) and 0.8 (the last) both give F1 2/3.
+    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.2)
+    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.8)
+    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1])) < 0
+
+
+@pytest.mark.parametrize(("positives", "is_used"), [(2, False), (40, True)])
+def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: int, is_used: bool) -> None:
+    """A model of which 0.5 finds nothing, and lower thresholds much."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([1, 0], [positives, 19 * positives])
+    probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
+    decided = threshold_decisions(probabilities, labels, "f1")
+    assert decided["threshold"] == best_threshold(probabilities, labels)
+    assert decided["threshold_support"] == positives
+    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "is_used"), [("pr_auc", True), ("precision", False), ("f0.5", False), ("saved", False)]
+)
+def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, is_used: bool) -> None:
+    """Finds predictions that are much worse than at 0.5 in the score which the user chose."""
+    draw = np.random.default_rng(0)
+    probabilities = draw.beta(1, 6, 4000)
+    labels = (draw.random(4000) < probabilities).astype(int)
+    decided = threshold_decisions(probabilities, labels, score)
+    assert decided["threshold"] < 0.4
+    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
+
+
+def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
+    """A model that knows nothing and predicts nothing at 0.5: F1 is best with every item positive."""
+    for seed in range(8):
+        draw = np.random.default_rng(seed)
+        labels = np.repeat([1, 0], [30, 570])
+        probabilities = draw.uniform(0, 0.1, 600)
+        used = threshold_decisions(probabilities, labels, "f1")["threshold_used"]
+        assert (probabilities > used).mean() < 0.5, seed
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([-2.0, 0.0, 0.3]) | st.floats(-9, 9), st.floats(0, 1), st.booleans()),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_no_no_answer_threshold_beats_the_best_one(rows: list[tuple[float, float, bool]]) -> None:
+    no_answer, given_score, answerable = (np.array(column) for column in zip(*rows, strict=True))
+    scores = np.where(answerable, given_score, 0.0)
+
+    def worth(threshold: float) -> float:
+        return float(np.where(no_answer > threshold, ~answerable, scores).mean())
+
+    best = best_no_answer_threshold(no_answer, scores, answerable)
+    reachable = [worth(float(other)) for other in [no_answer.min() - 1, *no_answer]]
+    assert worth(best) == pytest.approx(max(reachable), abs=1e-9)
+
+
+def test_the_no_answer_threshold_lies_between() -> None:
+    answerable = np.array([True, True, False, False])
+    scores = np.array([1.0, 0.5, 0.0, 0.0])
+    assert best_no_answer_threshold(np.array([-3.0, -1.0, 2.0, 4.0]), scores, answerable) == 0.5
+    assert best_no_answer_threshold(np.array([3.0, 2.0, 1.0, 1.0]), scores * 0, answerable) == 0.0
+    assert best_no_answer_threshold(np.array([3.0, 2.0]), scores[:2], answerable[:2]) == 3.0
+
+
+def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
+    """The best answers have no answer score around 2: with the threshold 0 none of them is given."""
+
+    def decided(num: int) -> dict[str, float]:
+        no_answer = np.concatenate([np.linspace(1, 2, num), np.linspace(2.5, 4, num)])
+        answerable = np.arange(2 * num) < num
+        return no_answer_decisions(no_answer, answerable.astype(float), answerable)
+
+    assert decided(3) == {"threshold": 2.25, "threshold_support": 3, "threshold_used": 0}
+    assert decided(20) == {"threshold": 2.25, "threshold_support": 20, "threshold_used": 2.25}
