@@ -1,516 +1,230 @@
-"""The decision on a comparison: each outcome, and that no sentence contradicts the table it stands above."""
+"""The card of a verdict: it has the words of the decision, the sizes that a study stored, and the command to go on."""
 
 from __future__ import annotations
 
-import math
+import json
 import re
-import shlex
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, get_args
+from typing import get_args
 
-import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from analysis.best_arm import TUNED
-from analysis.comparison import CONSTANT, comparisons
-from analysis.figures.forest import forests
+from analysis.card import CAUTION, cards
+from analysis.comparison import comparisons
 from analysis.findings import Findings
-from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.summary import summary
-from analysis.tables.base import ReportTable
-from analysis.tables.study import comparison
-from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
-from analysis.wording import ONE_SEARCH, arm_to_use, certainty, headline, question, sentences
-from tests.analysis.cells import study
-from tests.analysis.frames import study as made_up
+from analysis.outcome import note
+from analysis.report import report
+from analysis.statistics import paired_difference
+from analysis.verdict import ANSWERS, Outcome, verdict
+from analysis.wording import ONE_SEARCH, headline
+from tests.analysis.frames import study
 
-RNG = np.random.default_rng(0)
-JITTER = RNG.normal(0, 0.01, 20)
-
-
-def around(mean: float, num: int = 10, spread: float = 1.0) -> list[float]:
-    """Scores of so many seeds around a mean, with a spread of their own."""
-    return [float(score) for score in mean + JITTER[:num] + spread * RNG.normal(0, 0.002, num)]
+CLOSE = {"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]}
+DATA = {
+    "sizes": {"train": 2000, "dev": 1000, "test": 1200},
+    "rarest": {"dev": {"label": "refund", "count": 98}, "test": {"label": "refund", "count": 103}},
+}
 
 
-def around_each(scores: list[float]) -> list[float]:
-    return [float(score) for score in np.array(scores) + RNG.normal(0, 0.002, len(scores))]
-
-
-def of(
-    scores: Mapping[str, list[float]],
-    *,
-    constant: float | None = 0.2,
-    collapsed: tuple[str, ...] = (),
-    classes: Mapping[str, int] | None = None,
-    **tags: str,
-) -> Verdict:
-    frame = study(scores, baseline="plain", **tags)
-    frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
-    frame["metrics.test/collapsed"] = frame["arm"].isin(collapsed).astype(float)
-    text = "class,support,tp,fp,fn\n" + "".join(f"{name},{num},1,1,1\n" for name, num in (classes or {}).items())
-    found = Findings(frame, lambda runs, file: dict.fromkeys(runs["id"], text) if "classes" in file and classes else {})
-    (compared,) = comparisons(found)
-    return verdict(compared)
-
-
-def test_a_winner() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.6)})
-    assert made.outcome == "winner"
-    assert headline(made).startswith("Winner: dice, significantly better than every other arm on this test set")
-    second = [*sentences(made)][1]
-    assert re.search(r"Significantly better than plain .* \(Holm p <= 0.05\): dice \+10.\d\d; worse: focal", second)
-    collapse = "0 of 10 scored runs of dice collapsed: a chance to collapse of up to 26 % is not excluded."
-    assert collapse in sentences(made)
-    assert made.more is None
-
-
-def test_an_arm_with_failed_runs_does_not_win() -> None:
-    made = of({"plain": around(0.7), "dice": [*around(0.8, 7), math.nan, math.nan, math.nan]})
-    assert made.outcome == "different"
-    said = [*sentences(made)]
-    assert "No winner: dice is significantly better than every other arm, but 3 of its 10 runs have no score." in said
-    assert arm_to_use(made) == "dice (3 of 10 runs without a score)"
-    assert any("Holm" in sentence and sentence.endswith("(3 of 10 runs without a score).") for sentence in said)
-    assert any(sentence.startswith("0 of 7 scored runs of dice collapsed") for sentence in said)
-    assert not any("seeds would show" in sentence for sentence in said)
-
-
-def test_an_arm_below_the_constant_predictor_does_not_win() -> None:
-    made = of({"plain": around(0.5), "dice": around(0.6)}, constant=0.75)
-    assert made.outcome == "different"
-    assert (
-        "No winner: dice is significantly better than every other arm, but not better than the constant predictor."
-        in sentences(made)
+def found(scores: dict[str, list[float]], data: object = DATA, **tags: str) -> Findings:
+    columns = {f"tags.{name}": value for name, value in tags.items()}
+    made = study(
+        {"arm": arm, "seed": seed, "metrics.test/f1": score, **columns}
+        for arm, of_arm in scores.items()
+        for seed, score in enumerate(of_arm)
     )
-    assert made.more is None
-    assert not any("seeds would show" in sentence for sentence in sentences(made))
+    made.frame.loc[made.frame["kind"] == "study", "tags.command"] = "dice-ray ablate mine.py --data 'my data.yaml'"
+    return replace(made, texts=lambda runs, file: {"study": json.dumps(data)} if file == "data.json" else {})
 
 
-def test_an_arm_that_always_collapses_is_not_recommended_where_no_constant_predictor_is_stored() -> None:
-    made = of({"plain": around(0.94), "dice": [0.96] * 10}, constant=None, collapsed=("dice",))
-    assert [arm.name for arm in made.different] == ["dice"]
-    assert arm_to_use(made) == "plain, since no arm is shown to be better"
-
-
-def test_one_arm_with_few_seeds_does_not_silence_the_others() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8), "focal": [*around(0.9, 4), *[math.nan] * 6]})
-    assert made.outcome == "winner"
-    assert "significantly better than every compared arm" in headline(made)
-    assert "Not compared, with fewer than 5 seeds shared with plain: focal with 4 seeds." in sentences(made)
-
-
-def test_three_seeds_are_too_few_and_five_are_asked_for() -> None:
-    made = of({"plain": around(0.7, 3), "dice": around(0.9, 3)})
-    assert (
-        headline(made)
-        == "Too few seeds to say which arm is better: 3 seeds shared with plain, and 5 are needed. Run 2 more."
-    )
+def test_an_open_question_has_its_command_in_every_format() -> None:
+    """Finds a card that decides by itself, names other sizes than the stored ones, or asks for other cells."""
+    findings = found(CLOSE, encoder="tiny")
+    (card,), (compared,) = cards(findings), comparisons(findings)
+    made = verdict(compared)
     assert made.more is not None
-    assert (made.more.num, made.more.arms) == (5, ())
-
-
-def test_cells_that_have_not_ended_need_no_further_seeds_and_failed_ones_do() -> None:
-    """An interrupted study asked for a sixth seed, as if the one that it had begun were lost."""
-    frame = study({"plain": around(0.7, 3), "dice": around(0.9, 3)}, baseline="plain")
-    for state, num in ((None, 5), ("failed", 7)):
-        frame.loc[frame["id"].isin(["dice-1", "dice-2"]), ["state", "metrics.test/f1"]] = [state, math.nan]
-        (compared,) = comparisons(Findings(frame, lambda runs, file: {}))
-        made = verdict(compared)
-        assert made.outcome == "too_few_seeds"
-        assert made.more == MoreSeeds(num)
-
-
-def test_a_baseline_with_collapsed_runs_is_not_recommended_without_a_word() -> None:
-    """A card recommended a mean of 18: arms with 91 in each run were not significantly better."""
-    frame = study({"plain": [0.0, 0.0, 0.9, 0.0, 0.9], "dice": around(0.9, 5)}, baseline="plain")
-    frame["metrics.test/constant_f1"] = 0.1
-    frame["metrics.test/collapsed"] = (frame["metrics.test/f1"] == 0).astype(float)
-    (compared,) = comparisons(Findings(frame, lambda runs, file: {}))
-    use = arm_to_use(verdict(compared))
-    assert use == "plain, since no arm is shown to be better; but 3 of its 5 runs predict one class only at .5"
-
-
-def test_an_arm_that_ran_on_hard_seeds_too_does_not_win_below_another_mean() -> None:
-    base = [score + (0.2 if seed < 5 else -0.2) for seed, score in enumerate(around(0.7))]
-    dice, focal = ([score + gain for score in around_each(base)] for gain in (0.05, 0.02))
-    made = of({"plain": base, "dice": dice, "focal": [*focal[:5], *[math.nan] * 5]})
-    assert made.outcome == "different"
-    assert "No winner: dice leads on the shared seeds, but focal has a higher mean over its own." in sentences(made)
-
-
-def test_arms_that_are_not_compared_cost_no_other_its_significance() -> None:
-    """Finds p values that are corrected over arms with too few seeds, or over arms without a score."""
-    scores = {"plain": around(0.7), "dice": around(0.71), "focal": around(0.702, spread=5)}
-    alone = of(scores)
-    nothing = [math.nan] * 10
-    more = of({**scores, **{name: [*around(0.9, 4), *nothing[4:]] for name in "abc"}, **dict.fromkeys("de", nothing)})
-    assert more.different == alone.different
-    assert [arm.name for arm in more.different] == ["dice"]
-    said = [sentence for sentence in sentences(more) if "80 % power" in sentence]
-    assert said == [sentence for sentence in sentences(alone) if "80 % power" in sentence]
-
-
-def test_seeds_are_counted_for_the_arm_that_is_not_beaten_yet() -> None:
-    """Finds seeds for the runner-up, which is beaten: another arm is far behind in the mean and has a collapsed run."""
-    dice = around(0.8)
-    made = of(
-        {
-            "plain": around(0.7),
-            "dice": dice,
-            "focal": around_each([score - 0.01 for score in dice]),
-            "tversky": [*around_each([score - 0.02 for score in dice[:9]]), 0.1],
-        }
-    )
-    assert re.match(r"dice leads, \S+ over focal, but not significantly over every other arm", made.why_no_winner)
-    assert made.more is not None
-    assert made.more.arms == ("plain", "dice", "tversky")
-    assert made.more.num > 10
-    assert f"About {made.more.num} seeds would show a lead as large as that of dice over tversky: " in " ".join(
-        sentences(made)
-    )
-
-
-def test_seeds_are_counted_for_the_difference_that_needs_the_fewest() -> None:
-    """Finds the hundreds of seeds of a control that is the baseline again, because it has the higher mean."""
-    plain = around(0.7)
-    again = [score + 0.0001 * sign for score, sign in zip(plain, [1, -1, 1, 1, -1, 1, -1, -1, 1, -1], strict=True)]
-    dice = [score - shift for score, shift in zip(plain, [0.02, -0.01, 0.015, -0.01, 0.02] * 2, strict=True)]
-    made = of({"plain": plain, "again": again, "dice": dice})
-    assert made.outcome == "no_difference"
-    assert made.more is not None
-    assert made.more.arms == ("plain", "dice")
-    assert 10 < made.more.num < 100
-
-
-def test_no_seeds_are_asked_for_a_difference_that_is_shown() -> None:
-    """The baseline leads: focal is worse already, and seeds were counted for it, no more than had run."""
-    plain = around(0.8, 5)
-    focal = [score - 0.019 - shift for score, shift in zip(plain, [0.001, -0.001, 0, 0.0005, 0], strict=True)]
-    dice = [score - 0.02 - shift for score, shift in zip(plain, [0.03, -0.02, 0.01, -0.02, 0.01], strict=True)]
-    made = of({"plain": plain, "focal": focal, "dice": dice})
-    assert [arm.name for arm in made.different] == ["focal"]
-    assert made.more is not None
-    assert made.more.arms == ("plain", "dice")
-    assert made.more.num > 5
-
-
-def test_a_run_that_has_not_ended_did_not_fail() -> None:
-    """A study is read while it runs: an arm that is better has no winner's flaw because its last seed is running."""
-    frame = study({"plain": around(0.7, 6), "dice": [*around(0.9, 5), math.nan]}, baseline="plain")
-    (compared,) = comparisons(Findings(frame))
-    assert "1 of its 6 runs have no score" in verdict(compared).why_no_winner
-    frame["state"] = frame["state"].replace("failed", None)
-    (compared,) = comparisons(Findings(frame))
-    assert verdict(compared).winner is not None
-
-
-def test_one_arm_alone_has_nothing_to_be_compared_with() -> None:
-    """The card said TOO FEW SEEDS and 0 seeds: no number of seeds would help."""
-    for scores in ({"plain": around(0.7)}, {"plain": [math.nan] * 5, "dice": around(0.7, 5)}):
-        made = of(scores)
-        assert (made.outcome, made.answer) == ("nothing", "TOO FEW RUNS")
-    assert any("plain has no score" in sentence for sentence in sentences(made))
-
-
-def test_an_arm_that_does_what_the_constant_predictor_does_is_not_one_to_look_at() -> None:
-    """It differs from a baseline that is always 0 by the same with each seed."""
-    focal = [0.01, 0.6, 0.02, 0.5, 0.03]
-    made = of({"plain": [0.0] * 5, "dice": [0.2] * 5, "focal": focal}, collapsed=("plain", "dice"))
-    assert made.outcome == "no_difference"
-    assert "dice" not in arm_to_use(made)
-
-
-def test_the_same_difference_with_each_seed_is_named_and_not_taken_for_none() -> None:
-    made = of({"plain": [0.0] * 5, "dice": [1.0] * 5})
-    assert made.outcome == "no_difference"
-    said = "The same difference from plain with each seed, which cannot be tested: dice +100.00."
-    assert said in sentences(made)
-    assert arm_to_use(made) == "not known: dice differs by the same with each seed, which cannot be tested"
-    made = of({"plain": [1.0] * 5, "dice": [0.5] * 5})
-    assert arm_to_use(made) == "plain, since no arm is shown to be better"
-    made = of({"plain": around(0.7, 5), "dice": [1.0] * 5, "tversky": [0.0] * 5})
-    assert re.fullmatch(
-        r"Winner: dice, significantly better than every other arm on this test set, not estimated on new data; \S+ "
-        r"over plain \(not tested: the lead over tversky is the same with each seed\)\.",
-        headline(made),
-    )
-
-
-def test_a_winner_is_one_in_the_table_too() -> None:
-    """The table corrects p values over other tests than those of the best arm."""
-    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.6)}).comparison
-    assert made.best is not None
-    best = replace(made.best, wins_on_new_data=True)
-    for p, says in ((0.051, "on this test set, not shown on new data"), (0.05, "on this test set and on new data")):
-        arms = tuple(
-            replace(arm, new_data=replace(arm.difference, p=p)) if arm.difference else arm for arm in made.arms
-        )
-        assert says in headline(verdict(replace(made, arms=arms, best=best)))
-    lost = [
-        replace(arm, difference=replace(arm.difference, p=0.051)) if arm.name == "dice" and arm.difference else arm
-        for arm in made.arms
-    ]
-    assert verdict(replace(made, arms=tuple(lost), best=best)).winner is None
-
-
-def test_no_difference_is_planned_that_no_score_can_have() -> None:
-    plain, steady = [0.9, 0.0, 0.91, 0.0, 0.92], [0.92, 0.93, 0.92, 0.91, 0.92]
-    made = of({"plain": plain, "dice": steady, "focal": [score + 0.002 for score in plain[:4]] + [0.921]})
-    (said,) = [sentence for sentence in sentences(made) if "80 % power" in sentence]
-    assert re.fullmatch(r".* with 80 % power: 0\.\d\d for focal; none that is possible for dice\.", said)
-    made = of({"plain": plain, "dice": steady, "focal": steady[::-1]})
-    assert any(sentence.endswith(" with 80 % power: none that is possible.") for sentence in sentences(made))
-
-
-def test_arms_with_other_seeds_have_their_own_number_in_the_sentences() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.7), "focal": [*around(0.7, 6), *[math.nan] * 4]})
-    assert headline(made).startswith("No difference shown: over 6 to 10 seeds, no arm")
-    assert any(sentence.startswith("test/f1 (%), 10 seeds: plain has") for sentence in sentences(made))
-
-
-def test_the_same_mean_is_no_higher_one() -> None:
-    """Finds a mean that rounding makes higher: the two arms have the same scores with other seeds."""
-    made = of(
-        {
-            "plain": around(0.7, 5),
-            "dice": [0.83, 0.80, 0.82, 0.83, 0.82],
-            "focal": [0.80, 0.82, 0.83, 0.83, 0.82],
-        }
-    )
-    assert re.match(r"(dice|focal) leads, \+0.00 over", made.why_no_winner)
-
-
-def test_two_arms_that_are_better_and_alike_do_not_win() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.8)})
-    assert made.outcome == "different"
-    assert any(re.match(r"No winner: (dice|focal) leads, \+0.\d\d over", sentence) for sentence in sentences(made))
-    assert made.more is None or {"dice", "focal"} < set(made.more.arms)
-
-
-def test_seeds_lost_to_failures_are_asked_for_again() -> None:
-    made = of({"plain": around(0.7, 5), "dice": [*around(0.9, 3), math.nan, math.nan]})
-    assert made.outcome == "too_few_seeds"
-    assert made.more is not None
-    assert made.more.num == 7
-
-
-def test_equal_scores_make_no_best_arm() -> None:
-    made = of({arm: [1.0] * 5 for arm in ("plain", "dice", "focal")})
-    assert headline(made) == "No difference shown: over 5 seeds, no arm differs significantly from plain."
-    assert not [sentence for sentence in sentences(made) if "+0.00" in sentence or "Not even" in sentence]
-
-
-def test_a_difference_that_no_study_shows_is_named() -> None:
-    plain = around(0.7)
-    made = of({"plain": plain, "dice": [score + 0.0001 * (-1) ** seed for seed, score in enumerate(plain)]})
-    assert any(
-        re.fullmatch(r"Not even 1000 seeds would show a difference as large as that of dice [+-]0.00\.", sentence)
-        for sentence in sentences(made)
-    )
-
-
-def test_all_collapsed_says_nothing() -> None:
-    arms = ("plain", "dice")
-    made = of(dict.fromkeys(arms, [0.0] * 6), collapsed=arms)
-    assert headline(made).startswith(
-        "This says nothing about the arms: all 12 runs with a score predict one class only."
-    )
-    assert not any("inner" in sentence for sentence in sentences(made))
-
-
-def test_only_the_baseline_has_a_score() -> None:
-    made = of({"plain": around(0.7), "dice": [math.nan] * 10})
-    reason = "no other arm has a score for a seed for which plain has one"
-    assert headline(made) == f"Nothing to compare: {reason}. The report lists 10 runs without a score."
-    assert made.comparison.why_not == "no arm shares a seed with plain"
-
-
-def test_the_seeds_that_would_show_what_was_seen() -> None:
-    made = of({"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]})
-    assert made.outcome == "no_difference"
-    assert made.more is not None
-    assert made.more.num > 5
-    assert made.more.arms == ("plain", "dice")
-    assert f"About {made.more.num} seeds would show a difference as large as that of dice +1.00." in [*sentences(made)]
-    assert any("with 80 % power: " in sentence for sentence in sentences(made))
-
-
-def test_the_items_of_the_rarest_class_are_counted() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8)}, classes={"other": 500, "refund": 12})
-    assert [*sentences(made)][-1] == "The rarest class in test, refund, has 12 items."
-
-
-def test_tuned_arms_are_settings_and_not_losses() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8)}, tuned="search 0003, best of 16")
-    assert headline(made).startswith(f"{ONE_SEARCH}. Winner: dice, ")
-    assert "not the losses" in ONE_SEARCH
-    assert question(made) == "Can the settings of the tuned arms be told apart?"
-    assert certainty(made).startswith("covers other seeds on this test set; not another search")
-
-
-def test_data_metric_and_seeds_are_named() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8)}, data="tickets", encoder="tiny")
-    assert any(
-        sentence.startswith("test/f1 (%) on tickets, tiny, 10 seeds: plain has ") for sentence in sentences(made)
-    )
-
-
-@st.composite
-def frames(draw: st.DrawFn) -> pd.DataFrame:
-    """Studies of two to four arms with missing seeds, failures, collapse, ties, and a constant predictor."""
-    num_seeds = draw(st.sampled_from([3, 5, 6, 8]))
-    arms: dict[str, list[float]] = {}
-    for arm in ("plain", "dice", "focal", "tversky")[: draw(st.sampled_from([4, 3, 2]))]:
-        level, spread = draw(st.sampled_from([0.0, 0.5, 0.51, 0.7, 0.99])), draw(st.sampled_from([0.0, 0.002, 0.05]))
-        noise = np.random.default_rng(draw(st.integers(0, 99))).normal(0, spread, num_seeds)
-        arms[arm] = np.clip(level + noise, 0, 1).tolist()
-        for seed in draw(st.lists(st.integers(0, num_seeds - 1), max_size=draw(st.sampled_from([0, 0, 1, 5])))):
-            arms[arm][seed] = math.nan
-    frame = study(arms, baseline="plain")
-    has_collapsed = draw(st.sampled_from([0.0, 0.0, 0.0, 0.3, 1.0]))
-    chance = np.random.default_rng(draw(st.integers(0, 99))).uniform(size=len(frame))
-    frame["metrics.test/collapsed"] = (chance < has_collapsed).astype(float)
-    constant = draw(st.sampled_from([None, 0.18, 0.6]))
-    frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
-    collapsed_score = draw(st.sampled_from([0.0, constant or 0.0]))
-    scored = frame["metrics.test/f1"].notna() & (frame["metrics.test/collapsed"] > 0)
-    frame.loc[scored, "metrics.test/f1"] = collapsed_score
-    if draw(st.booleans()):
-        frame["metrics.test/f1_tuned"] = (frame["metrics.test/f1"] + draw(st.sampled_from([0.0, 0.1]))).clip(0, 1)
-    missing = draw(st.lists(st.integers(1, len(frame) - 1), max_size=draw(st.sampled_from([0, 0, 6]))))
-    kept = frame.drop(index=list(set(missing)))
-    return kept if (kept["arm"] == "plain").any() else frame
-
-
-def test_no_sentence_contradicts_its_table() -> None:
-    """Finds a headline that names a best arm below another one, without a lead, or where all runs collapsed."""
-    outcomes = Counter[str]()
-
-    @settings(max_examples=120, derandomize=True, suppress_health_check=list(HealthCheck))
-    @given(frames())
-    def holds(frame: pd.DataFrame) -> None:
-        found = Findings(frame)
-        (table,), (compared,) = comparison(found), comparisons(found)
-        made = verdict(compared)
-        outcomes[made.outcome] += 1
-        assert [*contradictions(made, list(summary(found)), table)] == []
-
-    holds()
-    assert set(outcomes) == set(get_args(Outcome)), "else it could pass without a winner"
-
-
-def contradictions(made: Verdict, sentences: list[str], table: ReportTable) -> Iterator[str]:
-    """What the sentences of a summary say and the numbers of the table do not."""
-    rows: dict[str, dict[str, Any]] = {
-        str(row["arm"]): {str(key): value for key, value in row.items()} for row in table.data.to_dict("records")
+    assert card.answer == made.answer == "NO"
+    assert card.lines == {
+        "use": "plain, since no arm is shown to be better",
+        "design": "as given: no search; each arm has the settings of its definition",
+        "data": "tiny",
+        "dev": "1,000 rows, 98 of them refund (the rarest class that is scored)",
+        "test": "1,200 rows, 103 of them refund (the rarest class that is scored)",
+        "metric": "test/f1",
+        "seeds": "5",
+        "certainty": "covers other seeds on this test set, with the settings of this study; not other settings",
+        "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
+        "caution": CAUTION,
     }
-    predictor = rows.pop(CONSTANT, {"mean": math.nan})["mean"]
-    rows = {name: row for name, row in rows.items() if not pd.isna(row["mean"])}
-    shared = {name: row["shared_seeds"] for name, row in rows.items() if not pd.isna(row["shared_seeds"])}
-    enough = {name for name, num in shared.items() if num >= FEW_SEEDS}
-    different = {name for name in enough if rows[name]["holm_p"] <= ALPHA}
-    text = " ".join(sentences)
-    collapsed = [name for name, row in rows.items() if not name.endswith(TUNED) and row["collapsed"] == row["seeds"]]
-    plain = [name for name in rows if not name.endswith(TUNED)]
-    helped = [name for name in rows if name.endswith(TUNED) and rows[name]["mean"] > predictor + 1e-9]
-    expected = (
-        {"nothing"}
-        if not max(shared.values(), default=0)
-        else {"all_collapsed"}
-        if collapsed == plain and not helped
-        else {"too_few_seeds"}
-        if not enough
-        else {"winner", "different"}
-        if different
-        else {"no_difference"}
+    whole = report(findings)
+    assert whole.text().splitlines()[2] == "Can the arms be told apart? NO"
+    for text in (whole.text(), whole.markdown(), whole.latex(), whole.html(), whole._repr_html_()):
+        assert text.index("Can the arms be told apart?") < text.index("No difference shown")
+        assert f"--seeds {made.more.num}" in text.replace("{-}", "-")
+    assert re.findall("<dd><code>(.*?) ", whole.html()) == ["dice-ray"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([0.7, 0.72, 0.69, 0.71, 0.7], r"passed: plain .* found for dice is not told apart from plain, [-+]\d.* \[-"),
+        (
+            [0.6, 0.61, 0.6, 0.6, 0.61],
+            r"failed: plain .* found for dice differs significantly from plain, -1\d\.\d\d",
+        ),
+        ([0.7, 0.72], r"not known: .* minus plain is \+0.50 .* over 2 of the 5 seeds needed$"),
+        ([0.81, 0.8, 0.8, 0.82, 0.79], r"not known: .* minus plain is \+10.00 with all seeds$"),
+    ],
+)
+def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(scores: list[float], says: str) -> None:
+    """Finds a control that wins, that is corrected or counted with the arms, or that fails unsaid."""
+    plain, dice = [0.71, 0.7, 0.7, 0.72, 0.69], [0.81, 0.8, 0.81, 0.82, 0.79]
+    without = found({"plain": plain, "dice": dice}, tuned="search 0001, best of 6")
+    findings = found(
+        {"plain": plain, "dice": dice, "control_dice": scores},
+        tuned="search 0001, best of 6",
     )
-    if made.outcome not in expected:
-        yield f"{made.outcome} must be one of {expected}"
-    if sentences[0] not in table.notes:
-        yield "the headline is not below the table"
-    for name, sign, number in re.findall(
-        r"(plain|dice|focal|tversky)(?: \(tuned threshold\))? \(?([-+])(\d+\.\d\d)", text
-    ):
-        if f"{sign}{number}" not in table.text():
-            yield f"{name} {sign}{number} is nowhere in the table"
-    if made.outcome in ("winner", "different"):
-        (sentence,) = [each for each in sentences if each.startswith("Significantly better than plain on this")]
-        better, _, worse = sentence.rstrip(".").partition(": ")[2].partition("; worse: ")
-        for part, sign in ((better, 1), (worse, -1)):
-            named = set(re.findall(r"((?:dice|focal|tversky)(?: \(tuned threshold\))?) [-+]", part))
-            if named != {name for name in different if sign * rows[name]["difference"] > 0}:
-                yield f"{sentence} does not name the rows with a p of at most {ALPHA}"
-    bold = [
-        rows_name
-        for (number, _), mark in table.marks.items()
-        if mark == "bold"
-        for rows_name in [table.data["arm"][number]]
-    ]
-    if made.outcome != "winner":
-        yield from (f"{each} names a winner" for each in sentences if re.match("Winner|Best", each))
-        yield from (f"{name} is bold" for name in bold)
-        return
-    name = re.findall(r"^Winner: (\w+(?: \(tuned threshold\))?),", sentences[0])[0]
-    winner, arm = rows[name], name.removesuffix(TUNED)
-    if bold != [name]:
-        yield f"bold: {bold}"
-    if winner["failed"]:
-        yield "the winner has failed runs"
-    if winner["mean"] <= predictor:
-        yield "the winner is not above the constant predictor"
-    if arm in collapsed and not name.endswith(TUNED):
-        yield "the winner collapsed"
-    others = [
-        other
-        for other in rows
-        if other.removesuffix(TUNED) not in (arm,) and (other in enough or other.startswith("plain"))
-    ]
-    yield from (f"{other} is above the winner" for other in others if rows[other]["mean"] > winner["mean"])
-    if name in shared and name not in different:
-        yield "the table does not tell the winner from the baseline"
-    lead, runner_up, seeds = re.findall(
-        r"; (\S+) over (\w+(?: \(tuned threshold\))?)( on the \d+ seeds)?", sentences[0]
-    )[0]
-    if not lead.startswith("+") or (
-        not seeds and abs(float(lead) - 100 * (winner["mean"] - rows[runner_up]["mean"])) > 0.011
-    ):
-        yield f"the lead {lead} is not the difference of the means"
+    findings.frame["tags.control"] = findings.frame["arm"].map({"control_dice": "dice"})
+    (compared,), (expected,) = comparisons(findings), comparisons(without)
+    assert compared.arms == expected.arms
+    (control,) = compared.controls
+    assert control.difference == paired_difference(dict(enumerate(scores)), dict(enumerate(plain)))
+    (card,), (card_without,) = cards(findings), cards(without)
+    assert re.match(says, card.lines["control"])
+    failed = " (no evidence about its loss: the control failed)" if says.startswith("failed") else ""
+    assert {**card.lines, "control": ""} == {**card_without.lines, "control": "", "use": card_without.use + failed}
+    assert headline(verdict(compared)).startswith(f"{ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{ONE_SEARCH}. ")
+    assert ("CONTROL FAILED" in headline(verdict(compared))) is bool(failed)
+    assert f"Control {card.lines['control']}." in report(findings).summary
+    assert "control" not in card_without.lines
 
 
-def test_a_study_is_offered_again_with_the_seeds_that_it_needs() -> None:
-    """Finds arms added that were not asked for, and arms that are not in question run again."""
-    command = "dice-ray ablate loss_comparison --data 'my data.yaml' --arm a --arm 'b (1)' --arm c --name x"
-    assert shlex.join(MoreSeeds(5).words(command)) == f"{command} --seeds 5"
-    assert shlex.join(MoreSeeds(40, ("a", "b (1)")).words(command)) == (
-        "dice-ray ablate loss_comparison --data 'my data.yaml' --name x --arm a --arm 'b (1)' --seeds 40"
+SHARED = {"shared": "optimizer 0003, cross_entropy, best of 12"}
+TUNED = {"tuned": "search 0001, best of 6"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "design", "certainty"),
+    [
+        (SHARED, r"shared settings: searched once \(optimizer 0003, cross_entropy, best of 12\), the same", "shared"),
+        (
+            {**SHARED, **TUNED},
+            r"shared settings: .* then the parameters of the loss alone \(dice, search 0001, best of 6\)",
+            "shared",
+        ),
+        (TUNED, f"tuned each: {ONE_SEARCH}", "not another search, which would find other settings for each tuned arm"),
+    ],
+)
+def test_every_format_names_the_design_and_what_its_certainty_covers(
+    tags: dict[str, str], design: str, certainty: str
+) -> None:
+    """Finds one search for each arm that is read as a comparison of losses, and shared settings that are not."""
+    findings = found({"plain": [0.71, 0.7, 0.7, 0.72, 0.69], "dice": [0.81, 0.8, 0.79, 0.83, 0.8]}, **tags)
+    findings.frame["tags.tuned"] = findings.frame["arm"].map({"dice": tags.get("tuned")})
+    (card,), whole = cards(findings), report(findings)
+    assert re.match(design, card.lines["design"])
+    assert certainty in card.lines["certainty"]
+    is_one_search = tags == TUNED
+    assert card.use == f"dice{' (the settings that its search found, not the loss)' * is_one_search}"
+    (forest,) = [figure for figure in whole.figures if figure.name == "forest"]
+    captions = [whole.tables[0].title, forest.title]
+    assert [("found by one search for each arm" in caption) for caption in captions] == [is_one_search] * 2
+    texts = [whole.summary[0], note(findings, "study").partition("\n")[0], whole.text(), whole.markdown(), whole.html()]
+    assert [ONE_SEARCH in text for text in [*texts, whole.latex()]] == [is_one_search] * 6
+    assert ("No arm is tuned" in whole.text()) is False
+    assert ("All arms share the settings found by optimizer 0003" in whole.text()) is not is_one_search
+
+
+def test_the_control_of_shared_settings_is_the_baseline_with_equal_weights() -> None:
+    """Finds a control whose name says that settings differ, though all arms have the same."""
+    plain = [0.71, 0.7, 0.7, 0.72, 0.69]
+    scores = {"plain": plain, "dice": [0.8] * 5, "control_plain": [score - 0.1 for score in [*plain[1:], plain[0]]]}
+    findings = found(scores, **SHARED)
+    findings.frame["tags.control"] = findings.frame["arm"].map({"control_plain": "plain"})
+    (card,) = cards(findings)
+    says = r"failed: plain with equal class weights differs significantly from plain, -10.* The same loss makes such"
+    assert re.match(says, card.lines["control"])
+
+
+def test_a_card_says_which_arm_to_use() -> None:
+    """Finds an arm recommended that did not win, or that is no better than a constant prediction."""
+    far = [score + 0.2 for score in CLOSE["dice"]]
+    (winner,) = cards(found({"plain": CLOSE["plain"], "dice": far}))
+    assert (winner.answer, winner.use, winner.settle) == ("YES", "dice", "")
+    findings = found({"plain": CLOSE["plain"], "dice": far, "focal": [*far[1:], far[0]]})
+    findings.frame["metrics.test/f1_tuned"] = findings.frame["metrics.test/f1"]
+    (tied,) = cards(findings)
+    assert tied.answer == "YES"
+    assert tied.use in ("dice or focal", "focal or dice")
+    assert re.match(r"none: (dice|focal).* leads, \+\d", tied.lines["winner"])
+    (few,) = cards(found({arm: scores[:3] for arm, scores in CLOSE.items()}))
+    assert (few.answer, few.use) == ("TOO FEW SEEDS", "not known yet")
+    findings = found(CLOSE)
+    findings.frame["metrics.test/constant_f1"] = 0.9
+    assert cards(findings)[0].use == "no arm: plain is not better than the constant predictor"
+
+
+@pytest.mark.parametrize(
+    ("of_half", "of_tuned", "use"),
+    [
+        (
+            [0.1, 0.5, 0.2],
+            [0.6, 0.6, 0.6],
+            "plain{0}, {2} at its tuned threshold{1} dice",
+        ),
+        ([0.1, 0.3, 0.2], [0.6, 0.6, 0.6], "plain{0}, {2} at its tuned threshold"),
+        ([0.1, 0.5, 0.5], [0.6, 0.6, 0.8], "focal{}"),
+        ([0.1, 0.1, 0.1], [0.6, 0.8, 0.8], "focal{0} or dice{0}"),
+        ([0.1, 0.1, 0.1], [0.6, 0.6, 0.6], "plain{0}, {2}"),
+        ([0.1, 0.2, 0.2], [0.3, 0.3, 0.3], "no arm: plain is not better than the constant predictor"),
+        ([0.5, 0.1, 0.1], [0.6, 0.6, 0.6], "plain, {2} and some are worse"),
+    ],
+)
+def test_an_arm_that_does_what_a_threshold_does_is_not_the_one_to_use(
+    of_half: list[float], of_tuned: list[float], use: str
+) -> None:
+    """Weighted cross entropy was recommended where cross entropy with a tuned threshold had a higher score."""
+    noise = {"plain": [0.02, 0, 0.01, 0, 0.02], "dice": [0, 0.02, 0, 0.01, 0], "focal": [0.01, 0.01, 0, 0.02, 0]}
+
+    def scores(means: list[float]) -> dict[str, list[float]]:
+        return {arm: [mean + each for each in noise[arm]] for mean, arm in zip(means, noise, strict=True)}
+
+    findings, tuned = found(scores(of_half)), found(scores(of_tuned))
+    findings.frame["metrics.test/f1_tuned"] = tuned.frame["metrics.test/f1"]
+    findings.frame["metrics.test/constant_f1"] = 0.4
+    findings.frame["metrics.test/threshold"] = 0.3
+    (card,) = cards(findings)
+    assert card.use == use.format(
+        " (tuned threshold)", "; at the threshold of .5,", "since no arm is shown to be better"
     )
+    sentence = "At thresholds tuned on dev, not significantly better than plain:"
+    assert (sentence in report(findings).text().replace("\n  ", " ")) == (of_half[1] > of_half[0])
 
 
-@pytest.mark.parametrize("collapsed", [("plain", "dice"), ("dice",)])
-def test_predictions_at_half_do_not_judge_an_area_under_a_curve(collapsed: tuple[str, ...]) -> None:
-    """Arms that rank well and predict no positive yet at .5 were called no better than the constant predictor."""
-    cells = [
-        {"arm": arm, "seed": seed, "metrics.test/roc_auc": score, "metrics.test/constant_roc_auc": 0.5}
-        | {"metrics.test/threshold": 0.5, "tags.collapsed": str(arm in collapsed).lower()}
-        for arm, mean in (("plain", 0.8), ("dice", 0.9))
-        for seed, score in enumerate(around(mean), start=1)
-    ]
-    made = made_up(cells, metric="test/roc_auc")
-    (compared,) = comparisons(made)
-    assert headline(verdict(compared)).startswith("Winner: dice")
-    assert {arm.collapsed for arm in compared.arms} == {None}
-    assert not [sentence for sentence in summary(made) if "one class" in sentence or "constant predictor." in sentence]
-    (forest,) = forests(made)
-    assert "threshold" not in forest.caption
+def test_every_outcome_has_an_answer() -> None:
+    assert set(ANSWERS) == set(get_args(Outcome))
 
 
-def test_some_are_worse_only_where_some_are() -> None:
-    """A better arm that is not above the constant predictor was counted among the worse ones."""
-    made = of({"plain": around(0.3), "dice": around(0.4)}, collapsed=("dice",))
-    assert arm_to_use(made) == "plain, since no arm is shown to be better"
+def test_each_variant_has_its_card_and_sizes() -> None:
+    """Finds the sizes of one variant on the card of another, and all words called the rarest class."""
+    small = {"sizes": {"dev": 10, "test": 20}, "rarest": {"test": {"label": "words", "count": 300, "together": True}}}
+    frames = [found(CLOSE, variant=name).frame for name in ("whole", "small")]
+    frame = pd.concat([frames[0], frames[1][frames[1]["kind"] == "cell"]], ignore_index=True)
+    findings = replace(found(CLOSE, {"whole": DATA, "small": small}), frame=frame)
+    whole, other = cards(findings)
+    assert (whole.name, whole.facts["test"]) == (
+        "whole",
+        "1,200 rows, 103 of them refund (the rarest class that is scored)",
+    )
+    assert (other.name, other.facts["test"]) == ("small", "20 rows, 300 words")
+    assert other.facts["dev"] == "10 rows"
+
+
+def test_a_study_of_an_older_version_names_seeds_and_arms() -> None:
+    findings = found(CLOSE)
+    frame = findings.frame.drop(columns="tags.command")
+    (card,) = cards(replace(findings, frame=frame))
+    assert not card.is_command
+    assert card.settle.startswith("the same study with ")
+    assert card.settle.endswith(" seeds of plain, dice")
