@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.best_of import best_of, crossed_errors, pseudo_values
-from analysis.columns import (
+from analysis.frames import (
+    Findings,
     collapsed,
     column,
     constant,
@@ -33,8 +33,8 @@ from analysis.columns import (
     states,
     test_per_train,
 )
-from analysis.findings import Findings
-from analysis.statistics import (
+from analysis.statistics.best_of_n import best_of, crossed_errors, pseudo_values
+from analysis.statistics.intervals import (
     FEW_SEEDS,
     NO_SPREAD,
     UNIT_INTERVAL,
@@ -45,7 +45,7 @@ from analysis.statistics import (
     interval_around,
     limits_of,
 )
-from analysis.variance import components, share_bounds
+from analysis.statistics.variance import components, share_bounds
 
 FEW_SETTINGS: Final = 6
 """With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome, at_budget
-from analysis.card import Card, command_of
 from analysis.comparison import CONSTANT
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
-from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.variance import SETTINGS
-from analysis.verdict import MoreSeeds, ToldApart
+from analysis.decision import MoreSeeds, ToldApart
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS
+from analysis.statistics.variance import SETTINGS
+from analysis.verdict import Card, command_of
 from dice_ray.errors import counted
 
 COVERED: Final = "seeds and the draw of the search"

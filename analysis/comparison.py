@@ -10,8 +10,8 @@ from typing import Final
 
 import pandas as pd
 
-from analysis.best_arm import TUNED, ArmScores, BestArm, best_arm
-from analysis.columns import (
+from analysis.frames import (
+    Findings,
     by_seed,
     collapsed,
     column,
@@ -25,9 +25,17 @@ from analysis.columns import (
     test_per_train,
     unfailed,
 )
-from analysis.findings import Findings
-from analysis.item_counts import ItemParts, item_parts
-from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, limits_of, paired_difference, t_interval
+from analysis.statistics.best_arm import TUNED, ArmScores, BestArm, best_arm
+from analysis.statistics.intervals import (
+    FEW_SEEDS,
+    Difference,
+    Interval,
+    holm_of,
+    limits_of,
+    paired_difference,
+    t_interval,
+)
+from analysis.statistics.new_data import ItemParts, item_parts
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis.columns import column
 from analysis.comparison import Comparison
-from analysis.score_format import ScoreFormat
-from analysis.statistics import ALPHA, holm
-from analysis.verdict import score_format
+from analysis.decision import score_format
+from analysis.formats import ScoreFormat
+from analysis.frames import column
+from analysis.statistics.intervals import ALPHA, holm
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from analysis.best_arm import TUNED, BestArm
-from analysis.columns import states
 from analysis.comparison import CONSTANT, Arm, Comparison
-from analysis.power import seeds_needed
-from analysis.score_format import ScoreFormat
-from analysis.statistics import FEW_SEEDS, NO_SPREAD
+from analysis.formats import ScoreFormat
+from analysis.frames import states
+from analysis.statistics.best_arm import TUNED, BestArm
+from analysis.statistics.intervals import FEW_SEEDS, NO_SPREAD
+from analysis.statistics.power import seeds_needed
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
 ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]

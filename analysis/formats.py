@@ -1,13 +1,13 @@
-"""How scores are written in sentences, tables and figures."""
+"""How scores, names and titles are written in sentences, tables and figures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from analysis.statistics import UNIT_INTERVAL, Interval, limits_of
+from analysis.statistics.intervals import UNIT_INTERVAL, Interval, limits_of
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,24 @@ class ScoreFormat:
 
 
 PERCENT: Final = ScoreFormat(percent=True)
+
+
+ItemT = TypeVar("ItemT")
+
+
+def named(name: str, items: Sequence[ItemT]) -> list[tuple[str, ItemT]]:
+    """Each item with the name of its table or figure, which has a number if there are several.
+
+    >>> named("forest", ["mrpc"]), named("forest", ["mrpc", "qqp"])
+    ([('forest', 'mrpc')], [('forest_1', 'mrpc'), ('forest_2', 'qqp')])
+    """
+    return [(f"{name}_{number}" if len(items) > 1 else name, item) for number, item in enumerate(items, start=1)]
+
+
+def on_place(place: str) -> str:
+    """The end of a title: ` on mrpc`; empty for a study that is on one place.
+
+    >>> "Training curves" + on_place("mrpc"), "Training curves" + on_place("")
+    ('Training curves on mrpc', 'Training curves')
+    """
+    return f" on {place}" if place else ""

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.columns import column
-from analysis.findings import Findings
+from analysis.frames import Findings, column
 from dice_ray.tracking.schema import PLAN_FILE
 
 VERSION: Final = "tags.version."

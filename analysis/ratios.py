@@ -9,11 +9,10 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
-from analysis.columns import column, needs_no_threshold, place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
-from analysis.statistics import Interval
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings, column, needs_no_threshold, place_of
+from analysis.statistics.intervals import Interval
 
 RATIO: Final = "params.data.imbalance.ratio.negatives"
 AT_HALF: Final = "at the threshold of .5"

@@ -12,16 +12,15 @@ from typing import Final, TypeAlias, TypeVar
 
 from analysis import html_page
 from analysis.budget_wording import cards_at_budget
-from analysis.card import Card, cards
 from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
 from analysis.figures.ranks import ranks_of
-from analysis.findings import Findings
+from analysis.frames import Findings
 from analysis.origin import Origin, origins
+from analysis.outcome import summary
 from analysis.paper.tables import formulas, paper_tables
-from analysis.summary import summary
 from analysis.tables.base import ReportTable, in_latex, in_markdown
 from analysis.tables.budget import at_equal_budget, variance_components
 from analysis.tables.classes import by_class
@@ -33,6 +32,7 @@ from analysis.tables.ratios import scores_by_ratio
 from analysis.tables.runs import all_runs, trained_alone, without_score
 from analysis.tables.study import comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
+from analysis.verdict import Card, cards
 from dice_ray.errors import InputError, RunError, one_line
 
 MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from analysis.columns import parent_tag
 from analysis.comparison import Comparison, comparisons
-from analysis.findings import Findings
-from analysis.power import MOST_SEEDS
-from analysis.statistics import FEW_SEEDS
+from analysis.decision import MoreSeeds, ToldApart, Verdict, verdict
+from analysis.frames import Findings, parent_tag
+from analysis.statistics.intervals import FEW_SEEDS
+from analysis.statistics.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
-from analysis.verdict import MoreSeeds, ToldApart, Verdict, verdict
 from analysis.wording import arm_to_use, certainty, controls, design, has_failed_control, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
 

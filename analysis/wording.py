@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from analysis.best_arm import TUNED
-from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison
-from analysis.naming import on_place
-from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
-from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.verdict import Verdict, failures, is_useful, rows_of_baseline, score_format, with_differences
+from analysis.decision import Verdict, failures, is_useful, rows_of_baseline, score_format, with_differences
+from analysis.formats import on_place
+from analysis.frames import column
+from analysis.statistics.best_arm import TUNED
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS
+from analysis.statistics.power import MOST_SEEDS, collapse_bound, smallest_visible
 from dice_ray.errors import counted
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"

@@ -19,7 +19,7 @@ from analysis.figures.study import planes, tversky_alpha
 from analysis.figures.sweep import best_so_far, importance
 
 if TYPE_CHECKING:
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 MakeFigures: TypeAlias = "Callable[[Findings], list[Figure]]"
 

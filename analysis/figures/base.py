@@ -12,8 +12,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from analysis.score_format import ScoreFormat
-from analysis.statistics import Interval
+from analysis.formats import ScoreFormat
+from analysis.statistics.intervals import Interval
 from dice_ray.errors import one_line
 
 if TYPE_CHECKING:

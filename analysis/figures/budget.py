@@ -9,13 +9,12 @@ from analysis.budget import at_budget
 from analysis.budget_wording import format_at_budget
 from analysis.comparison import CONSTANT
 from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_in
-from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
+from analysis.formats import ScoreFormat, named, on_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 
 @dataclass(frozen=True)

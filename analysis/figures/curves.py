@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.columns import column, drawn_losses, parent_tag
 from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
-from analysis.naming import named, on_place
+from analysis.formats import named, on_place
+from analysis.frames import column, drawn_losses, parent_tag
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 NAME = "training_curves"
 COLUMNS = 4

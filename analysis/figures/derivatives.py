@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from analysis.columns import losses
 from analysis.figures.base import COLORS, QUIET, Figure
+from analysis.frames import losses
 from analysis.paper.tables import on_paper_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
     from dice_ray.losses.base import Loss
 
 

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from analysis.comparison import Arm, comparisons
+from analysis.decision import score_format
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
-from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
-from analysis.statistics import FEW_SEEDS, Interval
-from analysis.verdict import score_format
+from analysis.formats import ScoreFormat, named, on_place
+from analysis.statistics.intervals import FEW_SEEDS, Interval
 from analysis.wording import is_one_search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 OFFSET = 0.22
 """Of the seeds above, and the interval on new data below, the interval over seeds; in rows."""

@@ -19,13 +19,13 @@ from analysis.figures.settings import (
     shown_value,
     ticks,
 )
-from analysis.searched import Setting
+from analysis.sweep import Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 NUM_BEST: Final = 5
 """Trials whose lines are emphasised."""

@@ -9,17 +9,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.columns import unfailed
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
-from analysis.naming import named, on_place
-from analysis.score_format import PERCENT
+from analysis.formats import PERCENT, named, on_place
+from analysis.frames import unfailed
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 RECALLS: Final = np.linspace(0, 1, 101)
 NUM_ARMS: Final = 6

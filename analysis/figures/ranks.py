@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from analysis.columns import place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure
-from analysis.statistics import ALPHA
+from analysis.frames import place_of
+from analysis.statistics.intervals import ALPHA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 LABELS = 0.5
 """Inches between the first label and the axis, without the bars."""

@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 import numpy as np
 
 from analysis.comparison import CONSTANT
+from analysis.decision import score_format
 from analysis.figures.base import QUIET, Figure, Line, label_in, looks_of, on_hover
-from analysis.naming import named, on_place
+from analysis.formats import ScoreFormat, named, on_place
 from analysis.ratios import AT_TUNED, PR_AUC, ByRatio, by_ratio
-from analysis.score_format import ScoreFormat
-from analysis.statistics import FEW_SEEDS, Interval
-from analysis.verdict import score_format
+from analysis.statistics.intervals import FEW_SEEDS, Interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 WIDEST: Final = 0.06
 """The most, in decades of the ratio, that the marks of two arms stand apart."""

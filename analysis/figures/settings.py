@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analysis.columns import has_objectives, parent_tag
 from analysis.figures.base import Figure
 from analysis.figures.sweep import ScoredTrial, scored_trials
-from analysis.score_format import ScoreFormat
-from analysis.searched import Setting, settings_of
+from analysis.formats import ScoreFormat
+from analysis.frames import has_objectives, parent_tag
+from analysis.sweep import Setting, settings_of
 
 if TYPE_CHECKING:
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 NUM_SETTINGS: Final = 12
 """Settings that are drawn: those that most trials searched."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from analysis.figures.base import INK, Figure, Look, label_score, looks_of, on_hover
 from analysis.figures.settings import SettingsFigure, positions, settings_figures, shown_number, shown_value, ticks
 from analysis.figures.sweep import NUM_POINTS
-from analysis.searched import Setting
+from analysis.sweep import Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 COLUMNS: Final = 3
 LONGEST: Final = 32

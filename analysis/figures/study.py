@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, Line, draw_line, label_in, label_score, looks_of, on_hover
-from analysis.naming import named, on_place
-from analysis.score_format import PERCENT, ScoreFormat
-from analysis.statistics import Interval, limits_of, t_interval
+from analysis.formats import PERCENT, ScoreFormat, named, on_place
+from analysis.frames import by_seed, collapsed, column, scores, test_per_train
+from analysis.statistics.intervals import Interval, limits_of, t_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 ALPHA = "params.loss.tversky.alpha"
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from analysis.columns import constant, drawn_losses, has_objectives, parent_tag, scores, states
 from analysis.comparison import CONSTANT
 from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
-from analysis.importance import LEAST_TRIALS, LossImportance, importances
+from analysis.frames import constant, drawn_losses, has_objectives, parent_tag, scores, states
+from analysis.sweep import LEAST_TRIALS, LossImportance, importances
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 NUM_POINTS = 1000
 """With more points, the SVG holds them as a bitmap."""

@@ -15,13 +15,12 @@ from typing import Final, get_args
 
 import pandas as pd
 
-from analysis.columns import column, losses, scores
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
-from analysis.findings import Findings
+from analysis.formats import PERCENT
+from analysis.frames import Findings, column, losses, scores
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
-from analysis.score_format import PERCENT
-from analysis.statistics import Difference, Interval
+from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.new_data import over_seeds_and_items
-from analysis.statistics import UNIT_INTERVAL, Difference, holm_of, paired_difference
+from analysis.statistics.intervals import UNIT_INTERVAL, Difference, holm_of, paired_difference
+from analysis.statistics.new_data import over_seeds_and_items
 
 TUNED: Final = " (tuned threshold)"
 """Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""

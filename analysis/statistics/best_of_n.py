@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics import StandardError
+from analysis.statistics.intervals import StandardError
 
 
 def chances(num: int, budget: int) -> NDArray[np.floating]:

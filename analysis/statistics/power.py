@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from analysis.statistics import ALPHA, FEW_SEEDS, NO_SPREAD
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD
 
 POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""

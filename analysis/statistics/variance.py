@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics import ALPHA, NO_SPREAD
+from analysis.statistics.intervals import ALPHA, NO_SPREAD
 
 HIGHEST_F: Final = 1e6
 """Of a larger statistic no interval is computed: the interaction is rounding error, and scipy has no value."""

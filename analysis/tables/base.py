@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.statistics import ALPHA
+from analysis.statistics.intervals import ALPHA
 from dice_ray.errors import one_line
 
 _LATEX: Final = str.maketrans(

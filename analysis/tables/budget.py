@@ -11,11 +11,11 @@ import pandas as pd
 from analysis.budget import AtBudget, at_budget
 from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided, of_failed, shown_bounds
 from analysis.comparison import CONSTANT
-from analysis.findings import Findings
-from analysis.naming import named, on_place
-from analysis.statistics import ALPHA
+from analysis.formats import named, on_place
+from analysis.frames import Findings
+from analysis.statistics.intervals import ALPHA
+from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
-from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from dice_ray.errors import counted
 
 MEANINGS: Final = {

@@ -9,10 +9,9 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.findings import Findings
-from analysis.naming import named, on_place
-from analysis.score_format import PERCENT
-from analysis.statistics import Interval, t_interval
+from analysis.formats import PERCENT, named, on_place
+from analysis.frames import Findings
+from analysis.statistics.intervals import Interval, t_interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.errors import counted
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from analysis.best_arm import TUNED
 from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import format_over_data_sets, over_data_sets
-from analysis.findings import Findings
+from analysis.frames import Findings
+from analysis.statistics.best_arm import TUNED
 from analysis.tables.base import HOLM_P, ReportTable, shown_p
 
 

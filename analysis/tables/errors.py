@@ -8,10 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from analysis.columns import collapsed
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.findings import Findings
-from analysis.naming import named, on_place
+from analysis.formats import named, on_place
+from analysis.frames import Findings, collapsed
 from analysis.tables.base import ReportTable
 from analysis.tables.classes import single_label
 from dice_ray.tracking import schema

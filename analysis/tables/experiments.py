@@ -7,12 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.columns import losses, parent_tag, scores
 from analysis.comparison import CONSTANT, Comparison
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
+from analysis.decision import score_format
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings, losses, parent_tag, scores
 from analysis.tables.base import ReportTable
-from analysis.verdict import score_format
 
 
 def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[ReportTable]:

@@ -6,10 +6,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.columns import column, losses, states
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
-from analysis.searched import searched_paths
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings, column, losses, states
+from analysis.sweep import searched_paths
 from analysis.tables.base import ReportTable
 from analysis.tables.sweep import shown_parameters
 from dice_ray.tracking import schema

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.findings import Findings
-from analysis.naming import named, on_place
+from analysis.formats import named, on_place
+from analysis.frames import Findings
 from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.tables.base import Mark, ReportTable
 

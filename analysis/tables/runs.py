@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from analysis.columns import column, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings, column, losses, parent_tag, scores, states
 from analysis.tables.base import ReportTable
 from dice_ray.tracking import schema
 

@@ -8,14 +8,12 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
-from analysis.findings import Findings
-from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
-from analysis.statistics import ALPHA, FEW_SEEDS
+from analysis.decision import score_format, verdict
+from analysis.formats import ScoreFormat, named, on_place
+from analysis.frames import Findings, column
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
-from analysis.verdict import score_format, verdict
 from analysis.wording import headline, is_one_search
 
 ON_NEW_DATA: Final = "on new data"

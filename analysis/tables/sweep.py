@@ -6,12 +6,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.columns import column, constant, has_objectives, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
-from analysis.findings import Findings
-from analysis.score_format import ScoreFormat
-from analysis.searched import chosen_values, searched_paths
-from analysis.statistics import limits_of, t_interval
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings, column, constant, has_objectives, losses, parent_tag, scores, states
+from analysis.statistics.intervals import limits_of, t_interval
+from analysis.sweep import chosen_values, searched_paths
 from analysis.tables.base import ReportTable
 from dice_ray.errors import shortened
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.errors import RunError, shortened
 
 if TYPE_CHECKING:
-    from analysis.findings import Findings
+    from analysis.frames import Findings
 
 ONE_CLASS: Final = (
     "It predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
@@ -48,12 +48,12 @@ def best_of(name: str, of_experiment: Findings) -> Best:
     Raises:
         RunError: Nothing has a score, or the study has no winner or is on several data sets.
     """
-    from analysis.best_trial import best_trial
     from analysis.budget import at_budget
     from analysis.budget_wording import headline_at_budget
-    from analysis.columns import has_objectives
     from analysis.comparison import comparisons
-    from analysis.verdict import verdict
+    from analysis.decision import verdict
+    from analysis.frames import has_objectives
+    from analysis.sweep import best_trial
     from analysis.wording import headline
 
     if studied := at_budget(of_experiment):

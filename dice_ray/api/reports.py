@@ -11,7 +11,7 @@ from dice_ray.api.places import LONGEST, TRAIN_EXPERIMENT, runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
-    from analysis.findings import Findings
+    from analysis.frames import Findings
     from analysis.report import Report
 
 
@@ -91,7 +91,7 @@ def store_outcome(name: str, folder: Path | None = None) -> None:
 def findings(name: str) -> Findings:
     """The runs of an experiment as MLflow holds them now; their files and curves are read on first use."""
     shipped.folder_of("analysis")
-    from analysis.findings import Findings
+    from analysis.frames import Findings
     from dice_ray.run.folder import holds_run
     from dice_ray.tracking import reader
     from dice_ray.tuning.ranking import ranked_in_frame

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.budget import AtBudget
+    from analysis.decision import MoreSeeds, Verdict
     from analysis.figures.base import Figure
-    from analysis.findings import Findings
+    from analysis.frames import Findings
     from analysis.report import Report
-    from analysis.verdict import MoreSeeds, Verdict
     from dice_ray.run.rehearsal import Rehearsal
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
@@ -117,7 +117,7 @@ class Result:
         """What a finished study shows on each data set, encoder and variant; empty if MLflow lacks results."""
         shipped.folder_of("analysis")
         from analysis.comparison import comparisons
-        from analysis.verdict import verdict
+        from analysis.decision import verdict
 
         return self._of_study(lambda found: tuple(map(verdict, comparisons(found))))
 
@@ -158,7 +158,7 @@ class Result:
         asked = [each.more for each in self.verdicts if each.more]
         if not asked:
             return None
-        from analysis.verdict import MoreSeeds
+        from analysis.decision import MoreSeeds
 
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
         return MoreSeeds(max(more.num for more in asked), tuple(arms))

@@ -64,8 +64,8 @@ def read_study(study: str) -> StudyFile:
         InputError: The file does not define a study.
     """
     shipped.folder_of("analysis")
-    from analysis.best_arm import TUNED
     from analysis.comparison import CONSTANT
+    from analysis.statistics.best_arm import TUNED
     from dice_ray.settings import without_numpy
     from dice_ray.user_code import module_at
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.findings import Findings
+from analysis.frames import Findings
 from dice_ray.tuning.ranking import ranked_in_frame
 
 BEGIN = pd.Timestamp("2024-05-01 12:00", tz="UTC")

@@ -14,7 +14,7 @@ from analysis.figures import sweep as sweep_figures
 from analysis.report import Report, side_by_side
 from analysis.tables.base import ReportTable
 from tests.analysis.frames import points, study, sweep
-from tests.analysis.test_summary import cells
+from tests.analysis.test_outcome import cells
 
 if TYPE_CHECKING:
     from typing import Literal, TypeAlias

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.best_of import best_of
 from analysis.budget import AtBudget, at_budget
 from analysis.comparison import comparisons
-from analysis.findings import Findings
-from analysis.statistics import holm_of, paired_difference
+from analysis.frames import Findings
+from analysis.statistics.best_of_n import best_of
+from analysis.statistics.intervals import holm_of, paired_difference
 from tests.analysis.cells import drawn_settings, study
 from tests.benchmarks.equal_budget import DESIGNS, SCENARIOS, false_claims
 

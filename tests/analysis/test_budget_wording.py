@@ -7,7 +7,7 @@ import pytest
 
 from analysis.budget import at_budget
 from analysis.budget_wording import cards_at_budget, headline_at_budget, sentences_at_budget
-from analysis.findings import Findings
+from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
 from tests.analysis.cells import drawn_settings, study

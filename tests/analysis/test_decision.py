@@ -16,15 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.best_arm import TUNED
 from analysis.comparison import CONSTANT, comparisons
+from analysis.decision import MoreSeeds, Outcome, Verdict, verdict
 from analysis.figures.forest import forests
-from analysis.findings import Findings
-from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.summary import summary
+from analysis.frames import Findings
+from analysis.outcome import summary
+from analysis.statistics.best_arm import TUNED
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
-from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
 from analysis.wording import ONE_SEARCH, arm_to_use, certainty, headline, question, sentences
 from tests.analysis.cells import study
 from tests.analysis.frames import study as made_up

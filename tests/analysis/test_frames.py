@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 import pytest
 
-from analysis.findings import Findings
+from analysis.frames import Findings
 from dice_ray.errors import RunError
 
 FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell", "cell", "trial"]})

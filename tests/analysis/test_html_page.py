@@ -11,12 +11,12 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
-from analysis.card import Card
 from analysis.figures.base import INK
 from analysis.figures.imbalance import Bars, ImbalanceBars
 from analysis.html_page import fragment, inline, page
 from analysis.origin import Origin
 from analysis.tables.base import ReportTable
+from analysis.verdict import Card
 
 NASTY = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" \'too\''
 FIGURE = ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 10, 1), Bars("b", 20, 5)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.findings import Findings
+from analysis.frames import Findings
 from analysis.origin import Origin, origins
 from tests.analysis.frames import study, sweep
 

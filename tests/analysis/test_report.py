@@ -19,11 +19,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.findings import Findings
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings
 from analysis.report import Report
 from analysis.report import report as report_of
-from analysis.score_format import ScoreFormat
-from analysis.statistics import t_interval
+from analysis.statistics.intervals import t_interval
 from analysis.tables import sweep as sweep_tables
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import schema

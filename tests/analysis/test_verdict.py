@@ -10,13 +10,13 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from analysis.card import CAUTION, cards
 from analysis.comparison import comparisons
-from analysis.findings import Findings
+from analysis.decision import ANSWERS, Outcome, verdict
+from analysis.frames import Findings
 from analysis.outcome import note
 from analysis.report import report
-from analysis.statistics import paired_difference
-from analysis.verdict import ANSWERS, Outcome, verdict
+from analysis.statistics.intervals import paired_difference
+from analysis.verdict import CAUTION, cards
 from analysis.wording import ONE_SEARCH, headline
 from tests.analysis.frames import study
 

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.best_of import best_of
 from analysis.budget import compare
-from analysis.statistics import holm_of, paired_difference
+from analysis.statistics.best_of_n import best_of
+from analysis.statistics.intervals import holm_of, paired_difference
 
 Floats: TypeAlias = NDArray[np.floating]
 

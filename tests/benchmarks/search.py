@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from analysis.statistics import t_interval
+from analysis.statistics.intervals import t_interval
 from dice_ray import api
 from dice_ray.api.places import runs_folder
 from dice_ray.tuning.ledger import Ledger

@@ -18,7 +18,7 @@ import numpy as np
 import optuna
 from optuna.trial import Trial
 
-from analysis.statistics import t_interval
+from analysis.statistics.intervals import t_interval
 from dice_ray.tuning.tpe import NUM_AT_ONCE, NUM_MODELLED, BoundedTPE
 
 NOISE = 0.02

@@ -14,11 +14,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.importance import importances
-from analysis.item_counts import item_parts
-from analysis.new_data import over_seeds_and_items
-from analysis.power import collapse_bound
-from analysis.statistics import holm_of, paired_difference, t_interval
+from analysis.statistics.intervals import holm_of, paired_difference, t_interval
+from analysis.statistics.new_data import item_parts, over_seeds_and_items
+from analysis.statistics.power import collapse_bound
+from analysis.sweep import importances
 from tests.benchmarks.equal_budget import equal_budget
 
 Floats: TypeAlias = NDArray[np.floating]

@@ -19,10 +19,9 @@ from analysis.figures.ratios import GainByRatio, RatioPanel, ScoreByRatio
 from analysis.figures.slices import Slices
 from analysis.figures.study import AlphaPanel, ArmPoint, Plane, TverskyAlpha
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
-from analysis.importance import LossImportance, Parameter
-from analysis.score_format import ScoreFormat
-from analysis.searched import Setting
-from analysis.statistics import t_interval
+from analysis.formats import ScoreFormat
+from analysis.statistics.intervals import t_interval
+from analysis.sweep import LossImportance, Parameter, Setting
 
 NASTY = "$x_1$ <script>alert(1)</script> & $y"
 LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from analysis.budget import at_budget
 from analysis.figures.budget import ScoreByBudget, score_by_budget
-from analysis.findings import Findings
+from analysis.frames import Findings
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.test_budget import DEV, NUM, TEST
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.figures.derivatives import figure_1, signs_of_dsc
-from analysis.findings import Findings
+from analysis.frames import Findings
 from tests.analysis.cells import study
 
 

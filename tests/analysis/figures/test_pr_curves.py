@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from sklearn.metrics import precision_recall_curve
 
 from analysis.figures.pr_curves import NUM_ARMS, RECALLS, PrecisionRecallCurves, interpolated_precision, pr_curves
-from analysis.findings import Findings
+from analysis.frames import Findings
 from tests.analysis.frames import study
 
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from analysis.figures.parallel import NOT_SEARCHED, NUM_BEST, ParallelCoordinates, parallel_coordinates
 from analysis.figures.settings import NUM_SETTINGS, shown_number
 from analysis.figures.slices import Slices, slices
-from analysis.findings import Findings
+from analysis.frames import Findings
 from tests.analysis.frames import study, sweep
 
 

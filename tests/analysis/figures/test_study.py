@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure as Canvas
 
 from analysis.figures.study import ALPHA, Plane, TverskyAlpha, planes, tversky_alpha
-from analysis.statistics import t_interval
+from analysis.statistics.intervals import t_interval
 from tests.analysis.frames import study
 
 

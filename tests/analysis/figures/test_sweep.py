@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.figures.sweep import BestSoFar, Importance, best_so_far, importance
-from analysis.importance import LEAST_TRIALS, importances
+from analysis.sweep import LEAST_TRIALS, importances
 from tests.analysis.frames import study, sweep
 
 

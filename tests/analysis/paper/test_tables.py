@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 from analysis.comparison import comparisons
-from analysis.findings import Findings
+from analysis.formats import ScoreFormat
+from analysis.frames import Findings
+from analysis.outcome import summary
 from analysis.paper.tables import DATA_SETS, formulas, paper_tables
 from analysis.paper.tables_3_to_10 import TABLES
-from analysis.score_format import ScoreFormat
-from analysis.statistics import t_interval
-from analysis.summary import summary
+from analysis.statistics.intervals import t_interval
 from analysis.tables.base import ReportTable
 from dice_ray.config.schema import PaperData
 from dice_ray.tracking.schema import DATA_FILE

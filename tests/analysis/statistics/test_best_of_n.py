@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.best_of import best_of, chances, crossed_errors, pseudo_values
-from analysis.statistics import paired_difference
+from analysis.statistics.best_of_n import best_of, chances, crossed_errors, pseudo_values
+from analysis.statistics.intervals import paired_difference
 
 RNG = np.random.default_rng(0)
 DEV_NR, TEST_NR = RNG.normal(size=(2, 7, 3))

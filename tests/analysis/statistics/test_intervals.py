@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from analysis.statistics import ALPHA, holm, holm_of, limits_of, paired_difference, t_interval
+from analysis.statistics.intervals import ALPHA, holm, holm_of, limits_of, paired_difference, t_interval
 from dice_ray.metrics.catalogue import scores_of
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)

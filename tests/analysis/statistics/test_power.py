@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.power import MOST_SEEDS, collapse_bound, seeds_needed, smallest_visible
-from analysis.statistics import ALPHA, FEW_SEEDS, paired_difference
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, paired_difference
+from analysis.statistics.power import MOST_SEEDS, collapse_bound, seeds_needed, smallest_visible
 
 
 def power(difference: float, spread: float, num: int, level: float = ALPHA, test_per_train: float = 0.0) -> float:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
 
-from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, components, share_bounds
+from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, components, share_bounds
 
 A, N, R = 4, 6, 3
 

@@ -7,8 +7,8 @@ import math
 
 import pandas as pd
 
-from analysis.score_format import ScoreFormat
-from analysis.statistics import Interval
+from analysis.formats import ScoreFormat
+from analysis.statistics.intervals import Interval
 from analysis.tables.base import ReportTable, in_latex, in_markdown
 from dice_ray.errors import one_line
 

@@ -8,9 +8,9 @@ import pytest
 
 from analysis.budget import at_budget
 from analysis.budget_wording import sentences_at_budget
-from analysis.findings import Findings
+from analysis.frames import Findings
+from analysis.statistics.variance import components
 from analysis.tables.budget import at_equal_budget, variance_components
-from analysis.variance import components
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.test_budget import DEV, TEST
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.findings import Findings
-from analysis.statistics import t_interval
+from analysis.frames import Findings
+from analysis.statistics.intervals import t_interval
 from analysis.tables.classes import by_class
 from tests.analysis.cells import items, study
 

@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.findings import Findings
+from analysis.frames import Findings
+from analysis.outcome import summary
 from analysis.report import side_by_side
-from analysis.statistics import ALPHA
-from analysis.summary import summary
+from analysis.statistics.intervals import ALPHA
 from analysis.tables.data_sets import across_data_sets
 from tests.analysis import frames
 from tests.analysis.cells import study

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.findings import Findings
+from analysis.frames import Findings
 from analysis.tables.errors import confusion, worst_items
 from tests.analysis.frames import study
 

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.report import report, side_by_side
 from tests.analysis.frames import study, sweep
-from tests.analysis.test_summary import cells
+from tests.analysis.test_outcome import cells
 
 TRIALS = [{"params.loss": "dice", "metrics.dev/f1": 0.5}, {"params.loss": "focal", "metrics.dev/f1": 0.75}]
 

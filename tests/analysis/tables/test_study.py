@@ -12,12 +12,11 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 
-from analysis.best_arm import TUNED, ArmScores, best_arm
 from analysis.comparison import comparisons
-from analysis.findings import Findings
-from analysis.item_counts import of_all_counts
-from analysis.new_data import over_seeds_and_items
-from analysis.statistics import ALPHA, holm_of, t_interval
+from analysis.frames import Findings
+from analysis.statistics.best_arm import TUNED, ArmScores, best_arm
+from analysis.statistics.intervals import ALPHA, holm_of, t_interval
+from analysis.statistics.new_data import of_all_counts, over_seeds_and_items
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison, left_out
 from tests.analysis.cells import items, study
