@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from analysis.figures.imbalance import imbalance_bars
-from analysis.paper.table_1 import TABLE_1
+from analysis.paper.printed import table_1
 from analysis.report import Report
 from analysis.tables.base import ReportTable
 
@@ -30,9 +30,10 @@ def imbalance_report(inspections: Sequence[Inspection]) -> Report:
 
 def imbalance(inspections: Sequence[Inspection]) -> ReportTable:
     """Table 1 of the paper: the counts of each training split, with the paper's counts beside them."""
-    rows, notes = [], list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in inspections))
+    rows, published_by_name = [], table_1()
+    notes = list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in inspections))
     for data in inspections:
-        train, published = data.splits["train"], TABLE_1.get(data.name)
+        train, published = data.splits["train"], published_by_name.get(data.name)
         rows.append(
             {
                 "data": data.name,
@@ -40,15 +41,15 @@ def imbalance(inspections: Sequence[Inspection]) -> ReportTable:
                 "# neg": train.negatives,
                 "# pos": train.positives,
                 "ratio": train.ratio,
-                "paper's # neg": published.negatives if published else None,
-                "paper's # pos": published.positives if published else None,
-                "paper's ratio": published.ratio if published else None,
+                "paper's # neg": published["negatives"] if published else None,
+                "paper's # pos": published["positives"] if published else None,
+                "paper's ratio": float(published["ratio"]) if published else None,
             }
         )
-        if published and published.note:
-            notes.append(f"{published.title} as published: {published.note}.")
+        if published and published["note"]:
+            notes.append(f"{published['title']} as published: {published['note']}.")
     frame = pd.DataFrame(rows)
-    if not any(data.name in TABLE_1 for data in inspections):
+    if not any(data.name in published_by_name for data in inspections):
         frame = frame.drop(columns=[name for name in frame if "paper" in str(name)])
     else:
         notes.append("The paper counts its own training splits; files with another part of the data have other counts.")

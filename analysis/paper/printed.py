@@ -1,37 +1,60 @@
-"""The structure of a printed table of the paper, its parser, and the check that its numbers are consistent."""
+"""The paper's tables as printed, read from the CSV files beside this module, and the inconsistencies among them.
+
+A file begins with comment lines: the table's number and caption, then what is known about its numbers. A cell is a
+score, `-` where the paper has none, followed by the printed difference to the baseline in brackets. Blocks that are
+printed below each other have a first column `data`; blocks beside each other have their title in the heading.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Final
 
-PRF: Final = {"Prec.": "precision", "Rec.": "recall", "F1": "f1"}
-EM_F1: Final = {"EM": "exact", "F1": "f1"}
-F1: Final = {"F1": "f1"}
-ACC: Final = {"Acc": "accuracy"}
-ARMS: Final = {"": "cross_entropy", "CE": "cross_entropy", "WeightCE": "weighted_cross_entropy", "FL": "focal"} | {
+METRICS: Final = {"Prec.": "precision", "Rec.": "recall", "EM": "exact", "F1": "f1", "Acc": "accuracy"}
+"""Our metric by the printed heading."""
+_ARMS: Final = {
+    "": "cross_entropy",
+    "CE": "cross_entropy",
+    "WeightCE": "weighted_cross_entropy",
+    "FL": "focal",
     "DL": "paper_dl",
     "DSC": "paper_dsc",
 }
 """Our arm for what follows the `+` in the name of a printed row."""
-_CELL: Final = re.compile(r"([\d.]+|-)(?:\(([-+][\d.]+)\))?$")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A printed score, `-` for none, and the printed difference to the baseline."""
-
-    score: str
-    difference: str = ""
-
-    @property
-    def value(self) -> float | None:
-        return None if self.score == "-" else float(self.score)
-
-    def __str__(self) -> str:
-        return f"{self.score} ({self.difference})" if self.difference else self.score
+_IMBALANCES: Final = {
+    "original": "none",
+    "+ positive": "add_positive",
+    "+ negative": "add_negative",
+    "- negative": "drop_negative",
+    "+ positive & negative": "add_both",
+}
+"""Our name of the altered training set, by the title of a block of Table 8, which is about QQP."""
+_DATA: Final = {
+    "CTB5": "ctb5",
+    "CTB6": "ctb6",
+    "UD1.4": "ud14_chinese",
+    "English WSJ": "wsj",
+    "English Tweets": "ritter2011",
+    "English CoNLL 2003": "conll03",
+    "English OntoNotes 5.0": "ontonotes5",
+    "Chinese MSRA": "msra",
+    "Chinese OntoNotes 4.0": "ontonotes4",
+    "Chinese Onto4.0": "ontonotes4",
+    "SQuAD v1.1": "squad1",
+    "SQuAD v2.0": "squad2",
+    "QuoRef": "quoref",
+    "English QuoRef": "quoref",
+    "MRPC": "mrpc",
+    "QQP": "qqp",
+    "SST-2": "sst2",
+    "SST-5": "sst5",
+} | dict.fromkeys(_IMBALANCES, "qqp")
+"""The data set of a block by its title, as presets name it in `tracking.published`."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +63,27 @@ class Block:
 
     Attributes:
         title: As printed.
-        metrics: The columns: our metric by the printed heading.
-        data: The data set, as presets name it in `tracking.published`.
-        task: Our task for it, if several fit the data.
-        imbalance: Our name of the altered training set.
+        headings: The last one is the score that arms are compared by.
     """
 
     title: str
-    metrics: dict[str, str]
-    data: str
-    task: str = ""
-    imbalance: str = "none"
+    headings: tuple[str, ...]
+
+    @property
+    def data(self) -> str:
+        return _DATA[self.title]
+
+    @property
+    def imbalance(self) -> str:
+        return _IMBALANCES.get(self.title, "none")
 
 
 @dataclass(frozen=True)
 class PrintedRow:
-    """A printed row, with a cell for each column of each block."""
+    """A printed row: its cells by the title of the block and the heading."""
 
     model: str
-    cells: tuple[tuple[Cell, ...], ...]
+    cells: Mapping[str, Mapping[str, str]]
 
     @property
     def base(self) -> str:
@@ -68,7 +93,7 @@ class PrintedRow:
     @property
     def arm(self) -> str | None:
         """Our arm for this row; None for a cited baseline."""
-        return ARMS[self.model.partition(" (")[0].partition("+")[2]] if re.match("BERT|XLNet", self.model) else None
+        return _ARMS[self.model.partition(" (")[0].partition("+")[2]] if re.match("BERT|XLNet", self.model) else None
 
 
 @dataclass(frozen=True)
@@ -76,80 +101,80 @@ class PrintedTable:
     """A table of the paper.
 
     Attributes:
-        stacked: Whether its blocks are printed below each other, each with its own rows.
+        notes: What is known about its numbers.
+        is_stacked: Whether its blocks are printed below each other, each with its own rows.
     """
 
     number: int
     caption: str
+    notes: tuple[str, ...]
     blocks: tuple[Block, ...]
     rows: tuple[PrintedRow, ...]
-    notes: tuple[str, ...] = ()
-    stacked: bool = False
-
-    def footnotes(self) -> tuple[str, ...]:
-        """What is known about its numbers, and the inconsistencies among them."""
-        return (*self.notes, *map(str, inconsistencies(self)))
+    is_stacked: bool
 
 
-@dataclass(frozen=True)
-class Inconsistency:
-    """A printed number that differs from the one computed from its neighbours."""
-
-    kind: str
-    where: str
-    printed: float
-    computed: float
-
-    def __str__(self) -> str:
-        what = "its P and R give" if self.kind == "F1" else "the printed scores give"
-        sign = "" if self.kind == "F1" else "+"
-        return f"As printed, {self.where}: {self.kind} {self.printed:{sign}.2f}, {what} {self.computed:{sign}.2f}."
+@cache
+def printed_tables() -> tuple[PrintedTable, ...]:
+    """Tables 3 to 10."""
+    return tuple(map(_read, range(3, 11)))
 
 
-def inconsistencies(table: PrintedTable) -> Iterator[Inconsistency]:
+def table_1() -> dict[str, dict[str, str]]:
+    """The rows of Table 1, each about a training split, by the name of the preset."""
+    _, rows = _lines(1)
+    return {row["data"]: row for row in rows}
+
+
+def inconsistencies(table: PrintedTable) -> Iterator[str]:
     """F1 scores that differ by over .05 from their P and R, and differences by over .005 from their scores."""
-    for number, block in enumerate(table.blocks):
-        baseline: tuple[Cell, ...] = ()
+    for block in table.blocks:
+        baseline: Mapping[str, str] = {}
         for row in table.rows:
-            cells, where = row.cells[number], f"{block.title} {row.model.partition(' (')[0]}"
-            if not cells:
-                continue
-            if list(block.metrics) == list(PRF) and all(cell.value is not None for cell in cells):
-                precision, recall, f1 = (float(cell.score) for cell in cells)
+            cells = row.cells.get(block.title, {})
+            where = f"As printed, {block.title} {row.model.partition(' (')[0]}"
+            if block.headings == ("Prec.", "Rec.", "F1") and cells and "-" not in cells.values():
+                precision, recall, f1 = (_score(cell) for cell in cells.values())
                 computed = 2 * precision * recall / (precision + recall)
                 if abs(computed - f1) > 0.05:
-                    yield Inconsistency("F1", where, f1, computed)
-            if row.arm == "cross_entropy":
+                    yield f"{where}: F1 {f1:.2f}, its P and R give {computed:.2f}."
+            if cells and row.arm == "cross_entropy":
                 baseline = cells
-            for heading, cell, of_baseline in zip(block.metrics, cells, baseline, strict=False):
-                if cell.difference:
-                    computed = float(cell.score) - float(of_baseline.score)
-                    if abs(computed - float(cell.difference)) > 0.005:
-                        yield Inconsistency(f"{heading} difference", where, float(cell.difference), computed)
+            for heading, cell in cells.items():
+                difference = cell.partition(" (")[2].removesuffix(")")
+                computed = _score(cell) - _score(baseline[heading]) if difference else 0
+                if difference and abs(computed - float(difference)) > 0.005:
+                    yield f"{where}: {heading} difference {difference}, the printed scores give {computed:+.2f}."
 
 
-def rows(text: str, *, num_columns: tuple[int, ...]) -> tuple[PrintedRow, ...]:
-    """Parse one row a line: the model, then the cells of each block, separated by bars."""
-    parsed = []
-    for line in text.strip().splitlines():
-        model, *blocks = (part.strip() for part in line.split("|"))
-        cells = tuple(tuple(_cell(written) for written in block.split()) for block in blocks)
-        assert tuple(map(len, cells)) == num_columns, f"{line} must have {num_columns} cells"
-        parsed.append(PrintedRow(model, cells))
-    return tuple(parsed)
+def _score(cell: str) -> float:
+    return float(cell.partition(" (")[0])
 
 
-def stacked(*texts: str) -> tuple[PrintedRow, ...]:
-    """Parse the rows of one block after the other; each row is empty in the other blocks."""
-    parsed = []
-    for number, text in enumerate(texts):
-        for row in rows(text, num_columns=(3,)):
-            cells = tuple(row.cells[0] if other == number else () for other in range(len(texts)))
-            parsed.append(PrintedRow(row.model, cells))
-    return tuple(parsed)
+def _read(number: int) -> PrintedTable:
+    (first, *notes), rows = _lines(number)
+    is_stacked = "data" in rows[0]
+    columns: dict[str, dict[str, str]] = {}
+    for column in (name for name in rows[0] if name not in ("data", "model")):
+        title, _, heading = column.rpartition(" ")
+        for block in dict.fromkeys(row["data"] for row in rows) if is_stacked else [title]:
+            columns.setdefault(block, {})[heading] = column
+    printed = [
+        PrintedRow(
+            row["model"],
+            {
+                block: {heading: row[column] for heading, column in of_block.items()}
+                for block, of_block in columns.items()
+                if row.get("data", block) == block
+            },
+        )
+        for row in rows
+    ]
+    blocks = tuple(Block(title, tuple(of_block)) for title, of_block in columns.items())
+    return PrintedTable(number, first.partition(": ")[2], tuple(notes), blocks, tuple(printed), is_stacked)
 
 
-def _cell(written: str) -> Cell:
-    match = _CELL.match(written)
-    assert match is not None, f"{written} must be a score and perhaps a difference"
-    return Cell(match[1], match[2] or "")
+def _lines(number: int) -> tuple[list[str], list[dict[str, str]]]:
+    """The comments and the rows of the file of a table."""
+    lines = Path(__file__).with_name(f"table_{number}.csv").read_text(encoding="utf-8").splitlines()
+    comments = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
+    return comments, list(csv.DictReader(lines[len(comments) :]))

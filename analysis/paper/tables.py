@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, get_args
 
 import pandas as pd
@@ -18,16 +18,15 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
 from analysis.frames import Findings, column, losses, scores
-from analysis.paper.printed import Block, PrintedRow, PrintedTable
-from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
+from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, inconsistencies, printed_tables
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
 
-BASELINE: Final = "cross_entropy"
+_BASELINE: Final = "cross_entropy"
 """The baseline of every table of the paper."""
-SYMBOLS: Final = {
+_SYMBOLS: Final = {
     "cross_entropy": "CE",
     "weighted_cross_entropy": "Weighted CE",
     "focal": "FL",
@@ -36,17 +35,30 @@ SYMBOLS: Final = {
     "self_adjusting_dice": "DSC",
 }
 """The names in the paper's Table 2, by our names of the losses."""
-DATA_SETS: Final = frozenset(RECORDS)
-"""The data sets of the Tables 3 to 10, as presets name them."""
-
-
-LEAST_WHOLE: Final = 0.9
-"""The least share of the published training records that counts as the whole data set: releases differ a little."""
+RECORDS: Final = {
+    "ctb5": 18_078,
+    "ctb6": 23_416,
+    "ud14_chinese": 3_997,
+    "wsj": 38_219,
+    "ritter2011": 787,
+    "conll03": 14_041,
+    "ontonotes5": 59_924,
+    "msra": 45_000,
+    "ontonotes4": 15_724,
+    "squad1": 87_599,
+    "squad2": 130_319,
+    "quoref": 19_399,
+    "mrpc": 4_076,
+    "qqp": 363_849,
+    "sst2": 60_614,
+    "sst5": 8_544,
+}
+"""The training records of the data sets of Tables 3 to 10, as presets name them: sentences or questions."""
 
 
 def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
     """The comparisons of a study that were made on a data set of the paper, with all of its training records."""
-    named = [each for each in comparisons(findings) if _data(each) in DATA_SETS]
+    named = [each for each in comparisons(findings) if _only(each, "tags.published") in RECORDS]
     return tuple(each for each in named if not _missing_records(each, findings))
 
 
@@ -58,7 +70,7 @@ def why_not_on_paper_data(findings: Findings) -> str:
     if parts:
         return f"The paper's tables are left out: {', '.join(parts)}."
     names = [_only(compared, "tags.data") for compared in comparisons(findings)]
-    alike = dict.fromkeys(name for name in names if any(data in name for data in DATA_SETS))
+    alike = dict.fromkeys(name for name in names if any(data in name for data in RECORDS))
     if not alike:
         return ""
     return (
@@ -79,7 +91,7 @@ def formulas(findings: Findings) -> list[ReportTable]:
     data = pd.DataFrame(
         {
             "loss": [loss.name for loss in registered],
-            "in the paper": [SYMBOLS.get(loss.name, "") for loss in registered],
+            "in the paper": [_SYMBOLS.get(loss.name, "") for loss in registered],
             "formula (one class of one item)": [loss.formula for loss in registered],
             "from": [loss.source for loss in registered],
         }
@@ -92,7 +104,7 @@ def formulas(findings: Findings) -> list[ReportTable]:
 def paper_tables(findings: Findings) -> list[ReportTable]:
     """Tables 3 to 10: the printed scores in the printed layout, with ours in the rows of the same loss."""
     compared = on_paper_data(findings)
-    return [table for printed in TABLES if (table := _table(printed, compared))]
+    return [table for printed in printed_tables() if (table := _table(printed, compared))]
 
 
 @dataclass(frozen=True)
@@ -100,27 +112,43 @@ class _Ours:
     """Our results for a block of a printed table.
 
     Attributes:
+        prefix: Of the headings of the block, where blocks are beside each other.
         arms: Each arm compared with cross-entropy by the last heading, by name.
-        others: The mean of each other heading, by arm and heading.
+        others: The mean of each arm, by the other headings.
         predictor: The constant predictor's score of the last heading.
     """
 
     comparison: Comparison
+    block: Block
+    prefix: str
     arms: Mapping[str, Arm]
-    others: Mapping[str, Mapping[str, float]]
+    others: Mapping[str, pd.Series[float]]
     predictor: Interval | None
 
-    def cells(self, name: str, block: Block, prefix: str) -> dict[str, str]:
-        arm, last = self.arms[name], list(block.metrics)[-1]
+    @property
+    def score_heading(self) -> str:
+        return f"{self.prefix}ours {self.block.headings[-1]}"
+
+    def cells(self, name: str) -> dict[str, str]:
+        arm, difference = self.arms[name], self.difference(name)
         num = {"failed": arm.failed, "collapsed": arm.collapsed}
         suffix = "".join(f"; {count} {what}" for what, count in num.items() if count)
-        compared = self.difference(name)
         return {
-            **{f"{prefix}ours {heading}": PERCENT.show(mean) for heading, mean in self.others[name].items()},
-            f"{prefix}ours {last}": f"{PERCENT.show_interval(arm.score)}{suffix}",
-            f"{prefix}difference": PERCENT.show_interval(compared.interval, "+") if compared else "",
-            f"{prefix}seeds": str(arm.score.num),
+            **{f"{self.prefix}ours {heading}": PERCENT.show(of[name]) for heading, of in self.others.items()},
+            self.score_heading: f"{PERCENT.show_interval(arm.score)}{suffix}",
+            f"{self.prefix}difference": PERCENT.show_interval(difference.interval, "+") if difference else "",
+            f"{self.prefix}seeds": str(arm.score.num),
         }
+
+    def marks(self, name: str, row: int) -> dict[tuple[int, str], Mark]:
+        """Bold for our best arm, grey for a difference that is not significant."""
+        marks: dict[tuple[int, str], Mark] = {}
+        means = {arm: of.score.mean for arm, of in self.arms.items() if not math.isnan(of.score.mean)}
+        if means and max(means, key=lambda arm: means[arm]) == name:
+            marks[row, self.score_heading] = "bold"
+        if (difference := self.difference(name)) and not difference.is_significant:
+            marks[row, f"{self.prefix}difference"] = "grey"
+        return marks
 
     def difference(self, name: str) -> Difference | None:
         """Of an arm to cross-entropy; None for cross-entropy itself, and without shared seeds."""
@@ -129,55 +157,56 @@ class _Ours:
 
 
 def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable | None:
-    ours = [
-        [_ours(each, block) for each in compared if _fits(printed, block, each, compared)] for block in printed.blocks
-    ]
-    if not any(ours):
+    ours = {
+        block: [_ours(each, block, printed) for each in compared if _fits(printed, block, each, compared)]
+        for block in printed.blocks
+    }
+    if not any(ours.values()):
         return None
     lines: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
-    if printed.stacked:
-        for number, (block, fits) in enumerate(zip(printed.blocks, ours, strict=True)):
+    if printed.is_stacked:
+        for block, fits in ours.items():
             if fits:
-                rows = [replace(row, cells=(row.cells[number],)) for row in printed.rows if row.cells[number]]
                 lines.append({"Model": block.title})
-                _add(lines, marks, rows, [(block, fits, "")])
+                _add(lines, marks, [row for row in printed.rows if block.title in row.cells], {block: fits}, "")
     else:
-        blocks = [(block, fits, f"{block.title} ") for block, fits in zip(printed.blocks, ours, strict=True)]
-        _add(lines, marks, printed.rows, blocks)
+        _add(lines, marks, printed.rows, ours, "{} ")
     places = dict.fromkeys(
-        f"{each.comparison.place}{each.comparison.at_threshold_of_score}" for fits in ours for each in fits
+        f"{each.comparison.place}{each.comparison.at_threshold_of_score}" for fits in ours.values() for each in fits
     )
     notes = (
         f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals. Bold: our best.",
-        f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected as in the other tables; "
+        f"Differences to {_BASELINE} are paired by seed, with intervals Holm-corrected as in the other tables; "
         "grey, or italic: not significant.",
         "The paper gives single scores, without seeds or intervals.",
+        *printed.notes,
+        *inconsistencies(printed),
     )
     shown = pd.DataFrame(lines).fillna("")
     title = f"Paper, Table {printed.number}: {printed.caption}"
-    return ReportTable(f"paper_table_{printed.number}", title, shown, shown, (*notes, *printed.footnotes()), marks)
+    return ReportTable(f"paper_table_{printed.number}", title, shown, shown, notes, marks)
 
 
 def _add(
     lines: list[dict[str, str]],
     marks: dict[tuple[int, str], Mark],
     rows: Sequence[PrintedRow],
-    blocks: Sequence[tuple[Block, Sequence[_Ours], str]],
+    ours: Mapping[Block, Sequence[_Ours]],
+    prefix: str,
 ) -> None:
     """Append the printed rows with ours in them, then rows for our other arms, then the constant predictor."""
     by_model: dict[str, dict[str, str]] = {
         row.model: {"Model": row.model}
         | {
-            f"{prefix}{heading}": str(cell)
-            for (block, _, prefix), cells in zip(blocks, row.cells, strict=True)
-            for heading, cell in zip(block.metrics, cells, strict=False)
+            f"{prefix.format(block.title)}{heading}": cell
+            for block in ours
+            for heading, cell in row.cells[block.title].items()
         }
         for row in rows
     }
-    arms_of_row: dict[str, list[tuple[str, str, _Ours, str]]] = {}
-    for block, fits, prefix in blocks:
-        last = list(block.metrics)[-1]
+    arms_of_row: dict[str, list[tuple[_Ours, str]]] = {}
+    for fits in ours.values():
         for each in fits:
             fitting, alphas = [row for row in rows if _is_row_of(row, each, fits)], _alphas(each.comparison)
             row_of_arm = {
@@ -185,41 +214,36 @@ def _add(
             }
             for row in fitting:
                 if row.model not in row_of_arm.values():
-                    by_model[row.model][f"{prefix}ours {last}"] = "missing"
+                    by_model[row.model][each.score_heading] = "missing"
             for arm in each.arms:
                 model = row_of_arm.get(arm) or f"ours: {arm}" + (f", {each.comparison.place}" if len(fits) > 1 else "")
-                by_model.setdefault(model, {"Model": model}).update(each.cells(arm, block, prefix))
-                arms_of_row.setdefault(model, []).append((prefix, last, each, arm))
+                by_model.setdefault(model, {"Model": model}).update(each.cells(arm))
+                arms_of_row.setdefault(model, []).append((each, arm))
         if fits and (predictor := fits[0].predictor):
             of_predictor = by_model.setdefault(CONSTANT, {"Model": CONSTANT})
-            of_predictor[f"{prefix}ours {last}"] = PERCENT.show(predictor.mean)
+            of_predictor[fits[0].score_heading] = PERCENT.show(predictor.mean)
     for line in sorted(by_model.values(), key=lambda line: line["Model"] == CONSTANT):
-        for prefix, last, each, arm in arms_of_row.get(line["Model"], []):
-            marks |= _marks(len(lines), prefix, last, each, arm)
+        for each, arm in arms_of_row.get(line["Model"], []):
+            marks |= each.marks(arm, len(lines))
         lines.append(line)
 
 
-def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[tuple[int, str], Mark]:
-    means = {name: each.score.mean for name, each in ours.arms.items() if not math.isnan(each.score.mean)}
-    marks: dict[tuple[int, str], Mark] = {}
-    if means and max(means, key=lambda name: means[name]) == arm:
-        marks[number, f"{prefix}ours {last}"] = "bold"
-    if (difference := ours.difference(arm)) and not difference.is_significant:
-        marks[number, f"{prefix}difference"] = "grey"
-    return marks
-
-
-def _ours(comparison: Comparison, block: Block) -> _Ours:
-    *others, (_, last) = block.metrics.items()
+def _ours(comparison: Comparison, block: Block, printed: PrintedTable) -> _Ours:
+    *others, last = block.headings
     # The baseline of the study may be another one.
-    compared = compare(comparison.cells, f"test/{last}", BASELINE).arms
-    of_arm = comparison.cells["arm"]
-    means = {heading: scores(comparison.cells, f"test/{of}").groupby(of_arm).mean() for heading, of in others}
+    compared = compare(comparison.cells, f"test/{METRICS[last]}", _BASELINE).arms
     plain = (arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT)
-    arms = {arm.name: arm for arm in sorted(plain, key=lambda arm: arm.name)}
-    by_arm = {name: {heading: float(of[name]) for heading, of in means.items()} for name in arms}
-    predictor = next((arm.score for arm in compared if arm.name == CONSTANT), None)
-    return _Ours(comparison, arms, by_arm, predictor)
+    return _Ours(
+        comparison,
+        block,
+        "" if printed.is_stacked else f"{block.title} ",
+        {arm.name: arm for arm in sorted(plain, key=lambda arm: arm.name)},
+        {
+            heading: scores(comparison.cells, f"test/{METRICS[heading]}").groupby(comparison.cells["arm"]).mean()
+            for heading in others
+        },
+        next((arm.score for arm in compared if arm.name == CONSTANT), None),
+    )
 
 
 def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
@@ -235,13 +259,14 @@ def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
 
 def _fits(printed: PrintedTable, block: Block, comparison: Comparison, compared: Sequence[Comparison]) -> bool:
     """Whether a comparison belongs in a block; `compared` are all comparisons of the study."""
-    is_pos = _only(comparison, "params.task.tagging.tags") == "plain"
+    is_of_pos = _only(comparison, "params.task.tagging.tags") == "plain"
+    imbalances = [_only(each, "params.data.imbalance") or "none" for each in compared]
     return (
-        _data(comparison) == block.data
-        and is_pos == (block.task == "tagging")
-        and _imbalance(comparison) == block.imbalance
-        and (printed.number != TABLE_8.number or any(_imbalance(each) != "none" for each in compared))
-        and (printed.number == TABLE_10.number) == (len(_alphas(comparison)) > 1)
+        _only(comparison, "tags.published") == block.data
+        and is_of_pos == (printed.number in (3, 4))
+        and (_only(comparison, "params.data.imbalance") or "none") == block.imbalance
+        and (printed.number != 8 or any(each != "none" for each in imbalances))
+        and (printed.number == 10) == (len(_alphas(comparison)) > 1)
     )
 
 
@@ -258,22 +283,15 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
     return arms
 
 
-def _data(comparison: Comparison) -> str:
-    return _only(comparison, "tags.published")
-
-
 def _missing_records(comparison: Comparison, findings: Findings) -> str:
     """What a part of a data set of the paper lacks; empty for a whole one, other data, and where it was not stored."""
     stored = findings.data_of(comparison.cells).get("read", {}).get("train", {}).get("rows")
-    published = RECORDS.get(_data(comparison))
-    if stored is None or published is None or stored >= LEAST_WHOLE * published:
+    published = RECORDS.get(_only(comparison, "tags.published"))
+    # Releases differ by a few percent.
+    if stored is None or published is None or stored >= 0.9 * published:
         return ""
     name = _only(comparison, "tags.data")
     return f"the training file of {name} has {stored:,} of the {published:,} published records"
-
-
-def _imbalance(comparison: Comparison) -> str:
-    return _only(comparison, "params.data.imbalance") or "none"
 
 
 def _only(comparison: Comparison, name: str) -> str:
