@@ -18,7 +18,7 @@ from dice_ray.terms import TermFacts
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-TASKS_OF_TEXTS: Final = ("sentence_pair", "text_classification")
+_TASKS_OF_TEXTS: Final = ("sentence_pair", "text_classification")
 """The tasks whose heads pool the tokens of a text."""
 
 
@@ -44,8 +44,8 @@ def check(config: RunConfig) -> list[Problem]:
     for name, resampling in (("imbalance", data.imbalance), ("oversampling", data.oversampling)):
         if task.positive_label() is None and resampling.name != "none":
             problems.append(Problem(f"data.{name}", must, resampling.name))
-    if config.model.pooling != "auto" and task.name not in TASKS_OF_TEXTS:
-        must = f"must be auto for task {task.name}: only {' and '.join(TASKS_OF_TEXTS)} classify whole texts"
+    if config.model.pooling != "auto" and task.name not in _TASKS_OF_TEXTS:
+        must = f"must be auto for task {task.name}: only {' and '.join(_TASKS_OF_TEXTS)} classify whole texts"
         problems.append(Problem("model.pooling", must, config.model.pooling))
     if config.model.adapter.name != "none" and config.model.freeze != "none":
         must = f"must be none with model.adapter={config.model.adapter.name}, which trains no weight of the encoder"

@@ -20,10 +20,10 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem, shown
 from dice_ray.settings import Nested, merge, nest, nested, problems_of, without_numpy
 
-MAX_TEXT: Final = 100_000
-MAX_FILE: Final = 1_000_000
+_MAX_TEXT: Final = 100_000
+_MAX_FILE: Final = 1_000_000
 """The longest value and the longest preset, in characters: PyYAML takes some seconds for a million."""
-END_OF_DOCUMENT: Final = "\n..."
+_END_OF_DOCUMENT: Final = "\n..."
 """What PyYAML writes after a value without quotes or brackets."""
 
 
@@ -65,8 +65,8 @@ def read_layer(path: Path) -> Layer:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        if len(text) > MAX_FILE:
-            must = f"must be shorter than {MAX_FILE:,} characters"
+        if len(text) > _MAX_FILE:
+            must = f"must be shorter than {_MAX_FILE:,} characters"
             raise ConfigError([Problem(str(path), must, f"{len(text):,}")])
         values = parse_yaml(text)
     except (NotYamlError, UnicodeDecodeError) as error:
@@ -111,8 +111,8 @@ def set_layer(assignments: Sequence[str]) -> Layer:
         if not equals or not path:
             problems.append(Problem("--set", "must be path=value", shown(assignment)))
             continue
-        if len(text) > MAX_TEXT:
-            must = f"must be shorter than {MAX_TEXT:,} characters"
+        if len(text) > _MAX_TEXT:
+            must = f"must be shorter than {_MAX_TEXT:,} characters"
             problems.append(Problem(path, must, f"{len(text):,}", origin="--set"))
             continue
         try:
@@ -132,8 +132,8 @@ def assignment(path: str, value: Any) -> str:
     ('training.epochs=2', 'loss=dice', "task.sentence_pair.positive='1'")
     """
     plain = without_numpy(value)
-    text: str = yaml.safe_dump(plain, default_flow_style=True, width=MAX_TEXT, sort_keys=False, allow_unicode=True)
-    return f"{path}={text.rstrip().removesuffix(END_OF_DOCUMENT)}"
+    text: str = yaml.safe_dump(plain, default_flow_style=True, width=_MAX_TEXT, sort_keys=False, allow_unicode=True)
+    return f"{path}={text.rstrip().removesuffix(_END_OF_DOCUMENT)}"
 
 
 def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dice_ray.losses.items import Items
     from dice_ray.terms import Link, TermFacts
 
-Scope = Literal["batch", "example"]
+_Scope = Literal["batch", "example"]
 
 
 class SetConfig(LossBranch):
@@ -67,7 +67,7 @@ class ScopedConfig(SetConfig):
     """
 
     # Footnote 3 of the paper sums over a set, its eq. 7 forms one ratio for each item, and its code does either.
-    scope: Scope = "batch"
+    scope: _Scope = "batch"
     # On WNUT17, linear dice and Tversky with gamma 1 per class predicted no entity at all (F1 0, cross entropy 53.0).
     gamma: Annotated[float, Field(ge=0)] = Field(
         default_factory=lambda fields: 1.0 if fields["scope"] == "example" else 0.01,

@@ -22,7 +22,7 @@ from dice_ray.errors import LossInputError
 if TYPE_CHECKING:
     from dice_ray.terms import Link
 
-IGNORE_INDEX = -100
+_IGNORE_INDEX = -100
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def is_readable(tensor: Tensor) -> bool:
 
 def valid_items(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tensor | None:
     """`valid_N`, true where an item counts; None if all do, which is checked on the CPU only."""
-    valid_N = targets.reshape(-1) != IGNORE_INDEX
+    valid_N = targets.reshape(-1) != _IGNORE_INDEX
     if mask is not None:
         is_kept = mask.bool().any(-1) if link == "position" else mask.bool()
         valid_N = valid_N & is_kept.reshape(-1)
@@ -123,7 +123,7 @@ def bad_input(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None =
         row = int(bad_N.nonzero()[0])
         return LossInputError(
             f"Targets must be {'an allowed position of' if link == 'position' else 'in'} 0 to {num_classes - 1} "
-            f"(or {IGNORE_INDEX} to be ignored), got {int(targets_N[row])} in {_where(row, targets.shape)}."
+            f"(or {_IGNORE_INDEX} to be ignored), got {int(targets_N[row])} in {_where(row, targets.shape)}."
         )
     return None
 
@@ -139,7 +139,7 @@ def _in_range(targets_N: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
     if bad:
         value = int(low if low < 0 else high)
         raise LossInputError(
-            f"Targets must be in 0 to {num_classes - 1} for {num_classes} classes (or {IGNORE_INDEX} to be ignored), "
+            f"Targets must be in 0 to {num_classes - 1} for {num_classes} classes (or {_IGNORE_INDEX} to be ignored), "
             f"got {value} in row {int((targets_N == value).nonzero()[0])}."
         )
     return targets_N, bad

@@ -41,7 +41,7 @@ class MiningConfig(Settings):
 
     def wrap(self, loss: Loss) -> Loss:
         """The loss restricted to the items that mining keeps."""
-        return MinedLoss(loss, self.ratio) if self.ratio else loss
+        return _MinedLoss(loss, self.ratio) if self.ratio else loss
 
     def problems(self, loss: LossBranch, facts: TermFacts, path: str) -> list[Problem]:
         """The problem if the loss of the term does not support mining."""
@@ -52,7 +52,7 @@ class MiningConfig(Settings):
         return [Problem(f"{path}.ratio", must, f"{self.ratio:g}")]
 
 
-class MinedLoss(Loss):
+class _MinedLoss(Loss):
     """A loss of the items that mining keeps.
 
     `statistics` must be given all items that this worker holds in the step; it selects among those of all workers.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
 
 
-class WeightingBranch(Branch, ABC):
+class _WeightingBranch(Branch, ABC):
     """One way to weight classes.
 
     Attributes:
@@ -81,7 +81,7 @@ class WeightingBranch(Branch, ABC):
         return []
 
 
-class LgConfig(WeightingBranch):
+class LgConfig(_WeightingBranch):
     """a_t = log10((n - n_t)/n_t + k), the paper's weights (below eq. 2, lg read as log10); with k = 1, log10(n/n_t).
 
     Attributes:
@@ -128,7 +128,7 @@ class LgConfig(WeightingBranch):
         return [Problem(f"{path}.k", must, f"{self.k:g}")]
 
 
-class InverseConfig(WeightingBranch):
+class InverseConfig(_WeightingBranch):
     """a_t = n / (C n_t): inverse class frequency, 1 for balanced classes."""
 
     name: ClassVar[str] = "inverse"
@@ -137,7 +137,7 @@ class InverseConfig(WeightingBranch):
         return tuple(sum(counts) / (len(counts) * count) for count in counts)
 
 
-class EffectiveNumberConfig(WeightingBranch):
+class EffectiveNumberConfig(_WeightingBranch):
     """a_t proportional to (1 - beta)/(1 - beta^n_t) with sum C (Cui et al. 2019, eq. 2).
 
     Attributes:
@@ -152,7 +152,7 @@ class EffectiveNumberConfig(WeightingBranch):
         return tuple(len(raw) * weight / sum(raw) for weight in raw)
 
 
-class GivenWeightsConfig(WeightingBranch):
+class GivenWeightsConfig(_WeightingBranch):
     """a_t by class name; the weight of a class that is not named is 1.
 
     With `labels: per_label`, the classes are the labels, and `without NAME` for the absence of a label.

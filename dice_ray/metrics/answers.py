@@ -74,13 +74,13 @@ def _words_as_in(gold: Sequence[str]) -> Callable[[str], list[str]]:
 
 
 def _token_f1(predicted: Sequence[str], wanted: Sequence[str], version: Literal["v1", "v2"]) -> tuple[float, Counts]:
-    counts = overlap(predicted, wanted)
+    counts = _overlap(predicted, wanted)
     if version == "v2" and not (predicted and wanted):
         return float(predicted == wanted), counts
     return counts.f1, counts
 
 
-def overlap(predicted: Sequence[str], wanted: Sequence[str]) -> Counts:
+def _overlap(predicted: Sequence[str], wanted: Sequence[str]) -> Counts:
     """The counts of words, compared as multisets."""
     common = (Counter(predicted) & Counter(wanted)).total()
     return Counts(common, len(predicted) - common, len(wanted) - common)
@@ -115,7 +115,7 @@ def spans_score(id: str, prediction: Sequence[str], gold: Sequence[str]) -> Answ
     f1_GP = np.array([[_bag_f1(set(words(span)), set(words(goal))) for span in predicted] for goal in wanted])
     total = f1_GP[linear_sum_assignment(-f1_GP)].sum() if f1_GP.size else float(len(predicted) == len(wanted))
     f1 = round(float(total) / max(len(predicted), len(wanted), 1), 2)
-    return AnswerScore(id, exact, f1, bool(gold), overlap(words(" ".join(predicted)), words(" ".join(wanted))))
+    return AnswerScore(id, exact, f1, bool(gold), _overlap(words(" ".join(predicted)), words(" ".join(wanted))))
 
 
 def _bag_f1(predicted: set[str], wanted: set[str]) -> float:

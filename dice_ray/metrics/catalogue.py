@@ -48,7 +48,7 @@ _LABELS: Final = frozenset[Kind](["positive", "labels"])
 _ANY: Final = frozenset[Kind](["positive", "classes", "labels"])
 _COUNT: Final = Metric(limits=(0.0, math.inf), is_score=False)
 
-METRICS: Final = {
+_METRICS: Final = {
     "f1": Metric(_SHARE, _LABELS, follows_f1=True),
     "precision": Metric(_SHARE, _LABELS),
     "recall": Metric(_SHARE, _LABELS),
@@ -82,12 +82,12 @@ def metric(name: str) -> Metric:
     """
     own = name.rpartition("/")[2]
     family = (found for pattern, found in _FAMILIES if pattern.fullmatch(own))
-    return METRICS.get(own) or next(family, Metric())
+    return _METRICS.get(own) or next(family, Metric())
 
 
 def scores_of(kind: Kind) -> tuple[str, ...]:
     """The metrics that may decide in a kind of classification, besides any F-beta where F1 may."""
-    return tuple(name for name, known in METRICS.items() if kind in known.decides)
+    return tuple(name for name, known in _METRICS.items() if kind in known.decides)
 
 
 def check_score(score: str, known: Collection[str]) -> None:

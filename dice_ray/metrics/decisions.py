@@ -63,7 +63,7 @@ def threshold_decisions(
     tuned, support = best_threshold(probabilities, labels), int((labels == 1).sum())
     is_used = False
     if support >= NUM_FOLDS and metric(score).follows_f1:
-        folds_N, predicted_N = folds(labels), np.zeros(len(labels), dtype=np.int64)
+        folds_N, predicted_N = _folds(labels), np.zeros(len(labels), dtype=np.int64)
         for fold in range(NUM_FOLDS):
             in_fold = folds_N == fold
             threshold = best_threshold(probabilities[~in_fold], labels[~in_fold])
@@ -74,7 +74,7 @@ def threshold_decisions(
     return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
 
 
-def folds(groups: NDArray[Any]) -> NDArray[np.int64]:
+def _folds(groups: NDArray[Any]) -> NDArray[np.int64]:
     """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each group are dealt out in their order.
 
     >>> folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
@@ -134,7 +134,7 @@ def no_answer_decisions(
     support = min(int(answerable.sum()), int((~answerable).sum()))
     is_used = False
     if support >= NUM_FOLDS:
-        folds_N, fitted_N = folds(answerable), np.zeros(len(no_answer))
+        folds_N, fitted_N = _folds(answerable), np.zeros(len(no_answer))
         for fold in range(NUM_FOLDS):
             others = folds_N != fold
             fitted_N[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class AdapterBranch(Branch, ABC):
+class _AdapterBranch(Branch, ABC):
     @abstractmethod
     def add(self, encoder: PreTrainedModel) -> None:
         """Add the adapter's weights to the encoder, in place, and freeze all others."""
 
 
-class NoAdapterConfig(AdapterBranch):
+class NoAdapterConfig(_AdapterBranch):
     """The encoder's own weights are trained, except those that `model.freeze` names."""
 
     name = "none"
@@ -31,7 +31,7 @@ class NoAdapterConfig(AdapterBranch):
         pass
 
 
-class LoraConfig(AdapterBranch):
+class LoraConfig(_AdapterBranch):
     """LoRA (Hu et al. 2022) in every linear layer of the encoder: W + alpha / rank x B A, of which A and B are trained.
 
     It needs the library peft, and a higher learning rate than the training of all weights, such as 1e-3. At the start

@@ -5,19 +5,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
-from dice_ray.models.stock import has_equal_logits, probe, stock_model
-from dice_ray.models.text_classifier import stock_classifier
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 HEADS = "heads.safetensors"
 TOKENS, QUESTIONS, ENCODER = "AutoModelForTokenClassification", "AutoModelForQuestionAnswering", "AutoModel"
@@ -50,7 +48,7 @@ def export(
         name = TOKENS if len(heads) == 1 else QUESTIONS if is_position else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
     if len(heads) == 1 and type(heads[0]) is TextHead:
-        name, stock = TEXTS, stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)
+        name, stock = TEXTS, _stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)
     with quiet():
         (model.encoder if stock is None else stock).save_pretrained(folder)
     if stock is not None:
@@ -70,7 +68,7 @@ def _stock(
     if name == TOKENS:
         config.id2label = dict(enumerate(classes))
         config.label2id = {label: index for index, label in enumerate(classes)}
-    stock = stock_model(name, config, model)
+    stock = _stock_model(name, config, model)
     output = None if stock is None else _output_layer(stock)
     if (
         stock is None
@@ -80,7 +78,7 @@ def _stock(
     ):
         return None
     output.load_state_dict(weights)
-    return stock if has_equal_logits(stock, model, probe(tokenizer)) else None
+    return stock if has_equal_logits(stock, model, _probe(tokenizer)) else None
 
 
 def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
@@ -92,3 +90,101 @@ def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
         if any(id(parameter) not in encoder_parameters for parameter in module.parameters(recurse=False))
     ]
     return others[0] if len(others) == 1 and isinstance(others[0], nn.Linear) else None
+
+
+def _stock_classifier(
+    model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str], *, is_multi_label: bool
+) -> PreTrainedModel | None:
+    """The family's stock class of sequence classification; None if there is none, or it cannot have our logits.
+
+    Our head is linear in the classification token. Stock classes put a dense layer with an activation between that
+    token and the output. Here the dense layer is the identity, scaled or shifted to where the activation is linear, and
+    the output undoes it: tanh is linear near zero, GELU and ReLU are far above it. In float32 the logits are equal;
+    half precision is too coarse for both.
+    """
+    config = copy.deepcopy(model.encoder.config)
+    config.num_labels = len(classes)
+    config.id2label = dict(enumerate(classes))
+    config.label2id = {label: index for index, label in enumerate(classes)}
+    config.problem_type = "multi_label_classification" if is_multi_label else "single_label_classification"
+    stock = _stock_model("AutoModelForSequenceClassification", config, model)
+    if stock is None:
+        return None
+    example = _probe(tokenizer)
+    weight_CH, bias_C = _output_of(model, len(classes))
+    shapes = [weight_CH.shape, (weight_CH.shape[1],) * 2]
+    output, dense = [*reversed(_linear_layers(stock, example)), None, None][:2]
+    if output is None or dense is None or [output.weight.shape, dense.weight.shape] != shapes:
+        return None
+    if not all("bias" in layer.state_dict() for layer in (output, dense)):
+        return None
+    # Scale and shift of the dense layer: for tanh, and for GELU and ReLU.
+    for scale, shift in ((1e-4, 0.0), (1.0, 32.0)):
+        output.load_state_dict({"weight": weight_CH / scale, "bias": bias_C - shift * weight_CH.sum(1)})
+        dense.load_state_dict(
+            {"weight": scale * torch.eye(len(dense.bias)), "bias": torch.full_like(dense.bias, shift)}
+        )
+        if has_equal_logits(stock, model, example):
+            return stock
+    return None
+
+
+def _output_of(model: EncoderWithHeads, num_classes: int) -> tuple[Tensor, Tensor]:
+    """Weight and bias of our head, with a logit for each class: of two classes the head may have only the second's."""
+    (head,) = model.heads.values()
+    output = head.get_submodule("output").state_dict()
+    weight_CH, bias_C = output["weight"], output["bias"]
+    if len(bias_C) == 1 and num_classes == 2:
+        return torch.cat([torch.zeros_like(weight_CH), weight_CH]), torch.cat([torch.zeros_like(bias_C), bias_C])
+    return weight_CH, bias_C
+
+
+@torch.no_grad()
+def _linear_layers(stock: PreTrainedModel, example: dict[str, Tensor]) -> list[nn.Linear]:
+    """The linear layers in the order in which they run."""
+    ran: list[nn.Linear] = []
+
+    def note(module: nn.Module, *_: Any) -> None:
+        assert isinstance(module, nn.Linear)
+        ran.append(module)
+
+    handles = [module.register_forward_hook(note) for module in stock.modules() if isinstance(module, nn.Linear)]
+    stock(**example)
+    for handle in handles:
+        handle.remove()
+    return ran
+
+
+def _stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHeads) -> PreTrainedModel | None:
+    """The family's class with our encoder's weights and random ones in other layers; None if the family has no class.
+
+    Some classes have a pooler that their logits do not depend on, as BigBird's for tokens. A weight that is missing for
+    another reason makes the logits differ, which `has_equal_logits` finds.
+    """
+    import transformers
+
+    try:
+        stock: PreTrainedModel = getattr(transformers, auto_class).from_config(config).eval()
+    except ValueError:
+        return None
+    stock.base_model.load_state_dict(model.encoder.state_dict(), strict=False)
+    return stock
+
+
+def _probe(tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
+    """An example with many words of the vocabulary, on which the logits are compared."""
+    num_words, words = 60, sorted(word for word in tokenizer.get_vocab() if word.isalpha())
+    text = " ".join(words[:: max(1, len(words) // num_words)])
+    return dict(tokenizer([text], truncation=True, max_length=num_words, return_tensors="pt"))
+
+
+@torch.no_grad()
+def has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, example: dict[str, Tensor]) -> bool:
+    """Whether both give the same logits; a head with a logit for the second of two classes has 0 for the first."""
+    # A classification token at the end, as XLNet's, makes the logits of texts differ.
+    ours = torch.cat(list(model(example, {"cls": torch.tensor([0])}).values()), -1)
+    output = stock(**example)
+    theirs = output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], -1)
+    if ours.shape != theirs.shape:
+        ours = torch.cat([torch.zeros_like(ours), ours], -1)
+    return torch.allclose(theirs, ours, rtol=1e-5, atol=1e-5)

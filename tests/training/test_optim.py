@@ -67,6 +67,13 @@ def test_one_cycle_is_that_of_torch(warmup: float) -> None:
     assert factors(schedule="one_cycle", warmup=warmup) == pytest.approx(expected)
 
 
+def test_a_run_of_one_step_takes_it_at_the_highest_rate() -> None:
+    for schedule in ("linear", "cosine", "polynomial", "one_cycle", "constant"):
+        config = TrainingConfig.model_validate({"schedule": schedule, "warmup": 0})
+        assert factor(config, 0, 1) == 1
+    assert factor(TrainingConfig(schedule="one_cycle"), 0, 1) == 1, "it trained at 4e-6 of the rate"
+
+
 def model() -> nn.Module:
     """Names as encoders have them: embeddings, two layers, a norm above them, a head."""
     layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
