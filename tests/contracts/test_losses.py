@@ -238,18 +238,3 @@ def test_autocast_changes_nothing(config: LossBranch, facts: TermFacts) -> None:
         same_value, same_grad = value_and_grad(loss, logits.float(), targets)
     assert same_value == value
     assert torch.equal(same_grad, grad)
-
-
-@pytest.mark.slow
-@every_case
-def test_the_compiled_loss_is_the_same(config: LossBranch, facts: TermFacts) -> None:
-    loss = config.build(facts)
-    logits, targets = draw(facts, 16)
-    torch._dynamo.reset()
-    compiled = torch.compile(loss)
-    leaf, same = logits.float().requires_grad_(), logits.float().requires_grad_()
-    value, same_value = loss(leaf, targets), compiled(same, targets)
-    torch.testing.assert_close(same_value, value)
-    value.backward()
-    same_value.backward()
-    torch.testing.assert_close(same.grad, leaf.grad)

@@ -60,7 +60,7 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
 def test_free_memory_is_returned_where_the_c_library_can(
     last: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "RELEASE_SECONDS", seconds)
+    monkeypatch.setattr(loop, "_RELEASE_SECONDS", seconds)
     list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
     in_use = [torch.ones(2**14) for _ in range(6400)][::100]  # 4 MB of 400 MB
     before = psutil.Process().memory_info().rss
