@@ -22,15 +22,16 @@ from numpy.typing import NDArray
 
 from analysis.frames import (
     Findings,
+    all_params,
     collapsed,
-    column,
     constant,
     has_drawn_settings,
-    needs_no_threshold,
+    of_kind,
     parent_tag,
     place_of,
     scores,
     states,
+    tag_values,
     test_per_train,
 )
 from analysis.statistics.best_of_n import best_of, crossed_errors, pseudo_values
@@ -43,14 +44,14 @@ from analysis.statistics.intervals import (
     fitting,
     holm_of,
     interval_around,
-    limits_of,
 )
 from analysis.statistics.variance import components, share_bounds
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
 
 FEW_SETTINGS: Final = 6
 """With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""
 SPLIT_PREFIX: Final = "test/"
-PARAMS: Final = "params."
 BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
@@ -142,11 +143,11 @@ class AtBudget:
 @lru_cache(maxsize=1)
 def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
     """The arms at equal tuning budget, for each data set and encoder; empty for all studies without drawn settings."""
-    cells = findings.frame[findings.frame["kind"] == "cell"]
+    cells = of_kind(findings.frame, "cell")
     if cells.empty or not has_drawn_settings(findings.frame):
         return ()
-    metric, baseline = parent_tag(findings.frame, "metric"), parent_tag(findings.frame, "baseline")
-    groups = cells.groupby(place_of(cells, "data", "encoder"), sort=False)
+    metric, baseline = parent_tag(findings.frame, schema.METRIC), parent_tag(findings.frame, schema.BASELINE)
+    groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER), sort=False)
     return tuple(_of_cells(group, metric, baseline, str(place)) for place, group in groups)
 
 
@@ -155,11 +156,11 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
     predictor = constant(cells, metric)
     is_scored = dev.notna() & test.notna()
     runs = cells[["arm", "seed"]].assign(
-        draw=column(cells, "tags.variant"),
+        draw=tag_values(cells, schema.VARIANT),
         dev=dev.where(is_scored, -math.inf),
         test=test.where(is_scored),
         is_failed=~is_scored,
-        is_collapsed=collapsed(cells, metric) & is_scored & (not needs_no_threshold(metric)),
+        is_collapsed=collapsed(cells, metric) & is_scored & catalogue.metric(metric).needs_threshold,
     )
     ended = runs[states(cells) != "unfinished"]
     # The latest run with a score counts, of those that repeat a cell.
@@ -197,20 +198,16 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         num_left_out=len(once) - len(block),
         test_per_train=ratio,
     )
-    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, limits_of(metric))
+    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, catalogue.metric(metric).limits)
     arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
     return replace(made, arms=tuple(arms))
 
 
 def _varied(cells: pd.DataFrame) -> tuple[str, ...]:
     """The paths whose value is the same in all runs of a setting and differs between settings; the seed is none."""
-    by_draw = cells.groupby(column(cells, "tags.variant"))
-    params = [str(name) for name in cells if str(name).startswith(PARAMS)]
-    return tuple(
-        name.removeprefix(PARAMS)
-        for name in params
-        if cells[name].nunique(dropna=False) > 1 and by_draw[name].nunique(dropna=False).max() == 1
-    )
+    params = all_params(cells)
+    num_values = params.groupby(tag_values(cells, schema.VARIANT)).nunique(dropna=False).max()
+    return tuple(map(str, params.columns[(params.nunique(dropna=False) > 1) & (num_values == 1)]))
 
 
 def _counts(runs: pd.DataFrame, name: str) -> dict[str, int]:

@@ -14,14 +14,15 @@ from analysis.frames import (
     Findings,
     by_seed,
     collapsed,
-    column,
     constant,
     has_drawn_settings,
-    needs_no_threshold,
+    metric_values,
+    of_kind,
     parent_tag,
     place_of,
     scores,
     states,
+    tag_values,
     test_per_train,
     unfailed,
 )
@@ -31,11 +32,11 @@ from analysis.statistics.intervals import (
     Difference,
     Interval,
     holm_of,
-    limits_of,
     paired_difference,
     t_interval,
 )
 from analysis.statistics.new_data import ItemParts, item_parts
+from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
@@ -147,15 +148,15 @@ class Comparison:
     @property
     def at_threshold_of_score(self) -> str:
         """`at_threshold`; empty if the score does not depend on it."""
-        return "" if needs_no_threshold(self.metric) else self.at_threshold
+        return self.at_threshold if catalogue.metric(self.metric).needs_threshold else ""
 
     @property
     def at_threshold(self) -> str:
         """The threshold of the plain predictions, as the end of a phrase; empty if the task has none, as for tags."""
-        if column(self.cells, f"metrics.{schema.threshold_metric(self.metric)}").isna().all():
+        if metric_values(self.cells, schema.threshold_metric(self.metric)).isna().all():
             return ""
         # Of answers it is no probability: untuned, a question has no answer where that is likelier than the best one.
-        is_of_answers = column(self.cells, "tags.task").eq("extractive_qa").any()
+        is_of_answers = tag_values(self.cells, schema.TASK).eq("extractive_qa").any()
         return f" at the {'untuned no-answer threshold' if is_of_answers else 'threshold of .5'}"
 
 
@@ -167,11 +168,11 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
     Cached, because every table and figure of a report asks for it.
     """
     frame = findings.frame
-    cells = frame[frame["kind"] == "cell"]
+    cells = of_kind(frame, "cell")
     if cells.empty or has_drawn_settings(frame):
         return ()
-    metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
-    groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)
+    metric, baseline = parent_tag(frame, schema.METRIC), parent_tag(frame, schema.BASELINE)
+    groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER, schema.VARIANT), sort=False)
     return tuple(
         compare(group, metric, baseline, findings.items, str(place), findings.classes) for place, group in groups
     )
@@ -196,9 +197,9 @@ def compare(
         classes: Support and counts of each class by the id of the cell.
     """
     latest = _latest(cells, metric)
-    is_control = column(latest, "tags.control").notna()
+    is_control = tag_values(latest, schema.CONTROL).notna()
     once = latest[~is_control]
-    ratio, limits = test_per_train(once), limits_of(metric)
+    ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
@@ -218,7 +219,7 @@ def compare(
             # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
             if not suffix:
                 area = areas[runs].dropna().tolist()
-                num_collapsed = None if needs_no_threshold(metric) else int(one_class[runs].sum())
+                num_collapsed = int(one_class[runs].sum()) if catalogue.metric(metric).needs_threshold else None
                 arm = replace(arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=num_collapsed)
             arms.append(arm)
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
@@ -234,7 +235,7 @@ def compare(
     plain = readings[""][0].get(baseline, absent)
     controls = tuple(
         _control(str(arm), plain, by_seed(scores(runs, metric), runs["seed"]))
-        for arm, runs in latest[is_control].groupby(column(latest, "tags.control")[is_control])
+        for arm, runs in latest[is_control].groupby(tag_values(latest, schema.CONTROL)[is_control])
     )
     num_units = min((len(part) for row in readings[""][0].values() for part in row.parts.values()), default=0)
     return Comparison(
@@ -257,7 +258,7 @@ def _rows(
     """
     values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
-    ratio, limits = test_per_train(cells), limits_of(metric)
+    ratio, limits = test_per_train(cells), catalogue.metric(metric).limits
     if metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "")
     else:

@@ -11,8 +11,9 @@ import numpy as np
 from analysis.comparison import Comparison
 from analysis.decision import score_format
 from analysis.formats import ScoreFormat
-from analysis.frames import column
+from analysis.frames import tag_values
 from analysis.statistics.intervals import ALPHA, holm
+from dice_ray.tracking import schema
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def has_one_metric_each(compared: Sequence[Comparison]) -> bool:
 
 
 def _data_set(compared: Comparison) -> str:
-    return str(column(compared.cells, "tags.data").iloc[0])
+    return str(tag_values(compared.cells, schema.DATA).iloc[0])
 
 
 def least_data_sets(num_arms: int) -> int:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from analysis.statistics.intervals import UNIT_INTERVAL, Interval, limits_of
+from analysis.statistics.intervals import UNIT_INTERVAL, Interval
+from dice_ray.metrics import catalogue
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class ScoreFormat:
 
         The scores alone do not say what they are: an MCC would be percent wherever no mean is below 0.
         """
-        is_share = limits_of(metric) == UNIT_INTERVAL
+        known = catalogue.metric(metric)
+        is_share = known.limits == UNIT_INTERVAL and not known.is_minimised
         return cls(is_share and all(0 <= score <= 1 for score in scores if not math.isnan(score)))
 
     def heading(self, metric: str) -> str:

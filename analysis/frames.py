@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,47 +19,81 @@ from dice_ray.errors import RunError, reason_of
 from dice_ray.tracking import schema
 
 
-def parent_tag(frame: pd.DataFrame, name: str) -> str:
-    """A tag of the sweep or study, `metric` or `baseline`; of the latest one if there are several.
+def parent_tag(frame: pd.DataFrame, tag: str) -> str:
+    """A tag of the sweep or study, `schema.METRIC` or `schema.BASELINE`; of the latest one if there are several.
 
     Raises:
         RunError: No sweep or study of the frame has it.
     """
-    parents = frame[frame["kind"].isin(["sweep", "study"])]
-    tags = column(parents, f"tags.{name}").dropna()
+    parents = of_kind(frame, "sweep", "study")
+    tags = tag_values(parents, tag).dropna()
     if tags.empty:
-        raise RunError(f"the sweep or study must carry the tag {schema.PREFIX}{name}, and no run of this frame does")
+        raise RunError(f"the sweep or study must carry the tag {tag}, and no run of this frame does")
     return str(tags.iloc[-1])
 
 
-def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
-    """A column of the frame; all values are missing if no run stored it."""
+def of_kind(frame: pd.DataFrame, *kinds: RunKind) -> pd.DataFrame:
+    """The runs of these kinds."""
+    return frame[frame["kind"].isin(kinds)]
+
+
+def tag_values(runs: pd.DataFrame, tag: str) -> pd.Series[Any]:
+    """The values of a tag, by its name in `schema`; all are missing if no run stored it."""
+    return _column(runs, schema.tag_column(tag))
+
+
+def param_values(runs: pd.DataFrame, path: str) -> pd.Series[Any]:
+    """The values of a parameter, as `tag_values`."""
+    return _column(runs, schema.param_column(path))
+
+
+def metric_values(runs: pd.DataFrame, metric: str) -> pd.Series[Any]:
+    """The last values of a metric, as `tag_values`."""
+    return _column(runs, schema.metric_column(metric))
+
+
+def _column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
     return runs[name] if name in runs else pd.Series(np.nan, index=runs.index)
+
+
+def all_params(runs: pd.DataFrame) -> pd.DataFrame:
+    """All parameters that a run stored, by path."""
+    return _family(runs, schema.param_column(""))
+
+
+def all_metrics(runs: pd.DataFrame) -> pd.DataFrame:
+    """The last value of all metrics that a run stored, by name."""
+    return _family(runs, schema.metric_column(""))
+
+
+def _family(runs: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    found = {str(name).removeprefix(prefix): runs[name] for name in runs if str(name).startswith(prefix)}
+    return pd.DataFrame(found, index=runs.index)
 
 
 def has_drawn_settings(frame: pd.DataFrame) -> bool:
     """Whether the variants of a study are settings drawn from a search space, so that they are no data sets."""
-    return bool(column(frame[frame["kind"] == "study"], "tags.variants_are").eq("settings").any())
+    return bool(tag_values(of_kind(frame, "study"), schema.VARIANTS_ARE).eq("settings").any())
 
 
-def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
+def place_of(cells: pd.DataFrame, *tags: str) -> pd.Series[str]:
     """The values of these tags (data set, encoder, variant), joined by commas, each word once."""
     # Once, because a variant may be named by its data set or encoder.
-    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in names]
+    known = [tag_values(cells, tag).astype("str").fillna("") for tag in tags]
     words = [dict.fromkeys(", ".join(filter(None, place)).split(", ")) for place in zip(*known, strict=True)]
     return pd.Series([", ".join(place) for place in words], cells.index)
 
 
 def test_per_train(cells: pd.DataFrame) -> float:
     """The number of test records for each training record if each seed drew its own splits, else 0."""
-    known = column(cells, "tags.test_per_train").astype("float64").dropna()
+    known = tag_values(cells, schema.TEST_PER_TRAIN).astype("float64").dropna()
     return float(known.max()) if len(known) else 0.0
 
 
 def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The score of each run: the best value if one is stored, else the last; NaN for a run or trial without a score."""
-    last = column(runs, f"metrics.{metric}")
-    best = column(runs, f"metrics.{schema.best_metric(metric)}")
+    last = metric_values(runs, metric)
+    best = metric_values(runs, schema.best_metric(metric))
     values = best.fillna(last).astype("float64")
     # A trial that has not ended is no candidate yet (`tuning.ranking`), and a failed run has no score.
     has_score = (runs["state"] != "failed") & ~((runs["kind"] == "trial") & runs["state"].isna())
@@ -68,12 +102,12 @@ def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The last value of a metric; NaN for a run that failed or did not store it."""
-    return column(runs, f"metrics.{metric}").astype("float64").where(runs["state"] != "failed")
+    return metric_values(runs, metric).astype("float64").where(runs["state"] != "failed")
 
 
 def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     """The score of the constant predictor, with an interval only if it differs between seeds; None if not stored."""
-    stored = column(runs, f"metrics.{schema.constant_metric(metric)}")
+    stored = metric_values(runs, schema.constant_metric(metric))
     # The arms of one seed are scored on the same test split, and so is their constant predictor: one value a seed.
     values = stored.groupby(runs["seed"], dropna=False).mean().dropna()
     if values.empty:
@@ -88,18 +122,13 @@ def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
 
     False for a run that failed, which is counted as failed only.
     """
-    tag, last = column(runs, "tags.collapsed"), column(runs, f"metrics.{schema.collapsed_metric(metric)}")
+    tag, last = tag_values(runs, schema.COLLAPSED), metric_values(runs, schema.collapsed_metric(metric))
     return ((tag == "true") | (tag.isna() & (last > 0))) & (runs["state"] != "failed")
-
-
-def needs_no_threshold(metric: str) -> bool:
-    """Whether a score is an area under a curve, of which the predictions at .5 say nothing."""
-    return metric.rpartition("/")[2] in ("roc_auc", "pr_auc")
 
 
 def has_objectives(frame: pd.DataFrame) -> bool:
     """Whether a sweep searched for several objectives, so that no trial is the best one."""
-    return bool(column(frame[frame["kind"] == "sweep"], "tags.objectives").notna().any())
+    return bool(tag_values(of_kind(frame, "sweep"), schema.OBJECTIVES).notna().any())
 
 
 def states(runs: pd.DataFrame) -> pd.Series[str]:
@@ -109,7 +138,7 @@ def states(runs: pd.DataFrame) -> pd.Series[str]:
 
 def losses(runs: pd.DataFrame) -> pd.Series[str]:
     """The name of each run's loss."""
-    return column(runs, "tags.loss").astype("str").fillna(column(runs, "params.loss").astype("str"))
+    return tag_values(runs, schema.LOSS).astype("str").fillna(param_values(runs, "loss").astype("str"))
 
 
 def drawn_losses(runs: pd.DataFrame) -> pd.Series[str]:
@@ -122,9 +151,8 @@ def by_seed(values: pd.Series[float], seeds: pd.Series[int]) -> dict[int, float]
     return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True) if not math.isnan(value)}
 
 
-DOCUMENT: Final = "document"
-"""Column of the items' documents, which not every run has stored."""
-
+RunKind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
+"""`run`, trained alone; `sweep`, its trials and their reruns with other seeds; `study` and its cells."""
 ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
 """From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
 
@@ -164,7 +192,7 @@ class Findings:
     def item_texts(self) -> dict[str, pd.DataFrame]:
         """The text of each test item, indexed by its id, by the id of a cell that may store texts and did."""
         # Only these runs are asked: over a network, each question costs a request.
-        may_store = self._cells[column(self._cells, "params.tracking.text") == "true"]
+        may_store = self._cells[param_values(self._cells, "tracking.text") == "true"]
         return self._tables(may_store, f"test/{schema.TEXTS_FILE}", "id", ["text"])
 
     @cached_property
@@ -185,17 +213,17 @@ class Findings:
 
     def data_of(self, cells: pd.DataFrame) -> Mapping[str, Any]:
         """What the study stored of the data of cells, which have one variant; empty if it stored nothing."""
-        variants = column(cells, "tags.variant").dropna().unique()
+        variants = tag_values(cells, schema.VARIANT).dropna().unique()
         return self.data.get(str(variants[0]) if len(variants) else "", {})
 
     @property
     def _cells(self) -> pd.DataFrame:
-        return self.frame[self.frame["kind"] == "cell"]
+        return of_kind(self.frame, "cell")
 
     def _of_study(self, file: str) -> list[Any]:
         """What a JSON file of a study holds; a frame may have several studies."""
         stored = []
-        for id_, text in self.texts(self.frame[self.frame["kind"] == "study"], file).items():
+        for id_, text in self.texts(of_kind(self.frame, "study"), file).items():
             with _naming_damage(file, id_):
                 stored.append(json.loads(text))
         return stored
@@ -206,12 +234,12 @@ class Findings:
             with _naming_damage(file, id_):
                 # A class may be called NA, and an item 007: neither is a missing value or a number.
                 table = pd.read_csv(
-                    io.StringIO(text), dtype={index: str, DOCUMENT: str, "text": str}, keep_default_na=False
+                    io.StringIO(text), dtype={index: str, schema.DOCUMENT: str, "text": str}, keep_default_na=False
                 )
                 if missing := {index, *columns} - set(table):
                     names = ", ".join(sorted(missing))
                     raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
-                _check_numbers(table.drop(columns=[index, DOCUMENT, "text"], errors="ignore"))
+                _check_numbers(table.drop(columns=[index, schema.DOCUMENT, "text"], errors="ignore"))
             tables[id_] = table.set_index(index)
         return tables
 

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.frames import Findings, column
+from analysis.frames import Findings, metric_values, of_kind, tag_values
+from dice_ray.tracking import schema
 from dice_ray.tracking.schema import PLAN_FILE
 
-VERSION: Final = "tags.version."
+VERSION: Final = schema.tag_column(f"{schema.VERSION}.")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Origin:
 def origins(findings: Findings) -> tuple[Origin, ...]:
     """The origin of each sweep and study."""
     frame = findings.frame
-    parents = frame[frame["kind"].isin(["sweep", "study"])]
+    parents = of_kind(frame, "sweep", "study")
     plans = findings.texts(parents, PLAN_FILE)
     return tuple(
         Origin(str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]]))
@@ -60,16 +61,16 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
 
 
 def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
-    hours = column(runs, "metrics.train/seconds").astype(float).sum() / 3600
+    hours = metric_values(runs, "train/seconds").astype(float).sum() / 3600
     versions = sorted(str(name) for name in runs if str(name).startswith(VERSION))
-    machines = [column(runs, f"tags.{name}") for name in ("cpu", "cores", "gpu")]
+    machines = [tag_values(runs, tag) for tag in (schema.CPU, schema.CORES, schema.GPU)]
     facts = {
         "started": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
         "training time": f"{hours:.2f} hours in {len(runs)} runs",
-        "data": _joined(column(runs, "tags.data")),
-        "data digest": _joined(pd.Series([parent.get("params.digest")])),
-        "encoder": _joined(column(runs, "tags.encoder")),
-        "results version": _joined(pd.Series([parent.get("tags.results_version")])),
+        "data": _joined(tag_values(runs, schema.DATA)),
+        "data digest": _joined(pd.Series([parent.get(schema.param_column("digest"))])),
+        "encoder": _joined(tag_values(runs, schema.ENCODER)),
+        "results version": _joined(pd.Series([parent.get(schema.tag_column(schema.RESULTS_VERSION))])),
         "machine": "; ".join(filter(None, map(_joined, machines))),
         "versions": ", ".join(
             f"{name.removeprefix(VERSION)} {_joined(runs[name])}" for name in versions if _joined(runs[name])

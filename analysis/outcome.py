@@ -16,7 +16,7 @@ from analysis.comparison import CONSTANT, comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.decision import verdict
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, column, scores, states
+from analysis.frames import Findings, of_kind, scores, states, tag_values
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.sweep import LEAST_TRIALS, best_trial, too_few
 from analysis.wording import sentences
@@ -66,7 +66,7 @@ def metrics(findings: Findings) -> dict[str, float]:
 
 def note(findings: Findings, name: str) -> str:
     """The user's own note, then the summary of the report as a list in Markdown, its first sentence bold."""
-    own = column(findings.frame[findings.frame["id"] == name], f"tags.{schema.OWN_NOTE.removeprefix(schema.PREFIX)}")
+    own = tag_values(findings.frame[findings.frame["id"] == name], schema.OWN_NOTE)
     sentences = list(summary(findings))  # empty if MLflow does not hold the runs yet, or no more
     headline = [f"**{sentence}**" for sentence in sentences[:1]]
     parts = [*map(str, own.dropna()), *headline, "\n".join(f"- {sentence}" for sentence in sentences[1:])]
@@ -116,13 +116,13 @@ def summary(findings: Findings) -> Iterator[str]:
     for study in studied:
         prefix = f"On {study.place}: " if len(studied) > 1 else ""
         yield from (f"{prefix}{sentence}" for sentence in sentences_at_budget(study))
-    parents = findings.frame[findings.frame["kind"].isin(["run", "sweep", "study"])]
-    for warnings in dict.fromkeys(column(parents, "tags.few_items").dropna()):
+    parents = of_kind(findings.frame, "run", "sweep", "study")
+    for warnings in dict.fromkeys(tag_values(parents, schema.FEW_ITEMS).dropna()):
         yield from str(warnings).splitlines()
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):
-        trials = findings.frame[findings.frame["kind"] == "trial"]
+        trials = of_kind(findings.frame, "trial")
         # As in the table of trials.
         score_format = ScoreFormat.of(best.metric, [best.score, *scores(trials, best.metric)])
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
@@ -140,7 +140,7 @@ def summary(findings: Findings) -> Iterator[str]:
             f"Too few trials to show the importance of hyperparameters: a loss needs {LEAST_TRIALS} scored trials, and "
             f"the sweep has {counts_by_loss}."
         )
-    state = states(findings.frame[findings.frame["kind"].isin(["trial", "cell"])])
+    state = states(of_kind(findings.frame, "trial", "cell"))
     counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
     if counts:
         yield f"Of {counted(len(state), 'run')}, {' and '.join(counts)}; they are listed below."

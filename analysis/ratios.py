@@ -11,10 +11,12 @@ from typing import Final, Literal
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, column, needs_no_threshold, place_of
+from analysis.frames import Findings, param_values, place_of
 from analysis.statistics.intervals import Interval
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
 
-RATIO: Final = "params.data.imbalance.ratio.negatives"
+RATIO: Final = "data.imbalance.ratio.negatives"
 AT_HALF: Final = "at the threshold of .5"
 AT_TUNED: Final = "at the threshold tuned on dev"
 PR_AUC: Final = "PR-AUC"
@@ -60,7 +62,7 @@ class ByRatio:
     @property
     def plain(self) -> str:
         """The name of the scores of plain predictions: that of the metric, if it needs no threshold."""
-        return self.metric if needs_no_threshold(self.metric) else AT_HALF
+        return AT_HALF if catalogue.metric(self.metric).needs_threshold else self.metric
 
     @property
     def readings(self) -> tuple[Reading, ...]:
@@ -91,9 +93,9 @@ def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
     """For each data set and encoder of a study over training sets of two imbalance ratios or more, and with a score."""
     by_place: dict[str, list[tuple[float, Comparison]]] = {}
     for compared in comparisons(findings):
-        ratios = column(compared.cells, RATIO).dropna().unique()
+        ratios = param_values(compared.cells, RATIO).dropna().unique()
         if len(ratios) == 1:
-            place = str(place_of(compared.cells, "data", "encoder").iloc[0])
+            place = str(place_of(compared.cells, schema.DATA, schema.ENCODER).iloc[0])
             by_place.setdefault(place, []).append((float(ratios[0]), compared))
     several = {
         place: dict(sorted(of, key=itemgetter(0)))

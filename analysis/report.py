@@ -17,7 +17,7 @@ from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
 from analysis.figures.ranks import ranks_of
-from analysis.frames import Findings
+from analysis.frames import Findings, of_kind
 from analysis.origin import Origin, origins
 from analysis.outcome import summary
 from analysis.paper.tables import formulas, paper_tables
@@ -296,7 +296,7 @@ def report(findings: Findings) -> Report:
         raise RunError("a report must have runs, trials of a sweep or cells of a study; the experiment has none yet")
     figures = [figure for make in FIGURES for figure in make(findings)]
     frame = findings.frame
-    parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
+    parents = of_kind(frame, "sweep", "study")["name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
     shown = (*cards(findings), *cards_at_budget(findings))
     sentences, runs = tuple(summary(findings)), tuple(all_runs(findings))

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import collapsed, column, has_objectives, losses, parent_tag, scores
+from analysis.frames import collapsed, has_objectives, losses, of_kind, param_values, parent_tag, scores, tag_values
+from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -48,8 +49,9 @@ def best_trial(findings: Findings) -> BestTrial | None:
         return None
     id_ = findings.ranked[0]
     frame = findings.frame
-    runs = frame[(frame["kind"] == "trial") & (frame["id"] == id_)]
-    metric, row = parent_tag(frame, "metric"), runs.iloc[0]
+    runs = of_kind(frame, "trial")
+    runs = runs[runs["id"] == id_]
+    metric, row = parent_tag(frame, schema.METRIC), runs.iloc[0]
     reruns = findings.rerun_scores.get(id_, ())
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
     return BestTrial(
@@ -91,7 +93,7 @@ class Setting:
 
 def searched_paths(trials: pd.DataFrame) -> list[str]:
     """The paths that a sweep varied, without the loss, in the order of the space."""
-    paths = (path for tag in column(trials, "tags.searched").dropna() for path in str(tag).split())
+    paths = (path for tag in tag_values(trials, schema.SEARCHED).dropna() for path in str(tag).split())
     return [path for path in dict.fromkeys(paths) if path != "loss"]
 
 
@@ -103,9 +105,9 @@ def chosen_values(trial: pd.Series[Any]) -> dict[str, Any]:
     """
     # MLflow stores the settings of a trial that the search did not choose too, and a frame holds a `null` and a setting
     # of another trial alike as missing. Only the tag, which names what was chosen, tells these apart.
-    tag = trial.get("tags.searched")
+    tag = trial.get(schema.tag_column(schema.SEARCHED))
     paths = tag.split() if isinstance(tag, str) else []
-    return {path: _chosen(trial[name]) for path in paths if (name := f"params.{path}") in trial}
+    return {path: _chosen(trial[name]) for path in paths if (name := schema.param_column(path)) in trial}
 
 
 def _chosen(value: Any) -> Any:
@@ -117,10 +119,10 @@ def _chosen(value: Any) -> Any:
 
 def settings_of(trials: pd.DataFrame) -> list[Setting]:
     """The settings that these trials searched with more than one value; those of losses first, as in the spaces."""
-    chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]
+    chosen = [set(str(paths).split()) for paths in tag_values(trials, schema.SEARCHED)]
     settings = []
     for path in sorted(searched_paths(trials), key=lambda path: not path.startswith("loss.")):
-        stored = column(trials, f"params.{path}")
+        stored = param_values(trials, path)
         # A trial that chose `null` has searched the setting, and a trial of another loss has not.
         values = [
             (value if pd.notna(value) else "null") if path in of_trial else None
@@ -198,10 +200,10 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     Each loss is analysed separately: a parameter of one loss is missing in the trials of the others, so that one
     analysis of all trials would drop it or weigh it by how often its loss was drawn.
     """
-    trials = frame[frame["kind"] == "trial"]
+    trials = of_kind(frame, "trial")
     if trials.empty:
         return [], {}
-    score = scores(trials, parent_tag(frame, "metric")).dropna()
+    score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
     trials, branches, few = trials.loc[score.index], list[Shuffled](), {}
     for loss, group in trials.groupby(losses(trials)):
         if len(group) < LEAST_TRIALS:
@@ -213,19 +215,19 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
 
 def too_few(frame: pd.DataFrame) -> dict[str, int]:
     """The number of scored trials of each loss of a sweep in which no loss has enough; else empty."""
-    trials = frame[frame["kind"] == "trial"]
+    trials = of_kind(frame, "trial")
     if trials.empty:
         return {}
-    score = scores(trials, parent_tag(frame, "metric")).dropna()
+    score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
     counts = {str(loss): int(num) for loss, num in losses(trials.loc[score.index]).value_counts().items()}
     return counts if max(counts.values(), default=LEAST_TRIALS) < LEAST_TRIALS else {}
 
 
 def _searched(trials: pd.DataFrame) -> list[str]:
     """The paths that all of these trials searched, and with more than one value."""
-    chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]
+    chosen = [set(str(paths).split()) for paths in tag_values(trials, schema.SEARCHED)]
     shared = set.intersection(*chosen)
-    return [path for path in sorted(shared) if trials.get(f"params.{path}", pd.Series()).nunique(dropna=False) > 1]
+    return [path for path in sorted(shared) if param_values(trials, path).nunique(dropna=False) > 1]
 
 
 @dataclass(frozen=True)
@@ -240,7 +242,7 @@ class Shuffled:
 
 def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> Shuffled:
     # A chosen `null` is a NaN in the frame, and each NaN would be a choice of its own.
-    values = {path: [None if pd.isna(value) else value for value in trials[f"params.{path}"]] for path in paths}
+    values = {path: [None if pd.isna(value) else value for value in param_values(trials, path)] for path in paths}
     optuna_study = _study(values)
     importance = _evaluate(optuna_study, score)
     # Shuffled scores have no relation to the parameters: what importance is left is that of chance.

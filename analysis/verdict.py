@@ -15,6 +15,7 @@ from analysis.statistics.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.wording import arm_to_use, certainty, controls, design, has_failed_control, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
+from dice_ray.tracking import schema
 
 CAUTION: Final = (
     "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
@@ -131,7 +132,7 @@ def _settle(made: Verdict, findings: Findings) -> tuple[str, bool]:
 def command_of(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
     """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
     try:
-        return shlex.join(more.words(parent_tag(findings.frame, "command"))), True
+        return shlex.join(more.words(parent_tag(findings.frame, schema.COMMAND))), True
     except RunError:
         of = f" of {', '.join(more.arms)}" if more.arms else ""
         return f"the same study with {counted(more.num, 'seed')}{of}", False

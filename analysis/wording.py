@@ -9,11 +9,12 @@ from typing import Final
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.decision import Verdict, failures, is_useful, rows_of_baseline, score_format, with_differences
 from analysis.formats import on_place
-from analysis.frames import column
+from analysis.frames import tag_values
 from analysis.statistics.best_arm import TUNED
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.statistics.power import MOST_SEEDS, collapse_bound, smallest_visible
 from dice_ray.errors import counted
+from dice_ray.tracking import schema
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
 CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
@@ -83,7 +84,7 @@ def design(of: Verdict) -> str:
     """What was tuned, and so what the arms stand for."""
     cells = of.comparison.cells
     if shared := _shared(of.comparison):
-        own = column(cells, "tags.tuned").groupby(cells["arm"]).last().dropna()
+        own = tag_values(cells, schema.TUNED).groupby(cells["arm"]).last().dropna()
         searched = "; ".join(f"{arm}, {trial}" for arm, trial in own.items())
         return f"shared settings: searched once ({shared}), the same for all arms; " + (
             f"then the parameters of the loss alone ({searched})" if searched else "no loss has parameters searched"
@@ -197,12 +198,12 @@ def is_one_search(comparison: Comparison) -> bool:
 
 def _is_tuned(comparison: Comparison) -> bool:
     """Whether settings of an arm are those of the best trial of a sweep."""
-    return bool(column(comparison.cells, "tags.tuned").notna().any())
+    return bool(tag_values(comparison.cells, schema.TUNED).notna().any())
 
 
 def _shared(comparison: Comparison) -> str:
     """The trial whose settings all arms share; empty for none."""
-    known = column(comparison.cells, "tags.shared").dropna()
+    known = tag_values(comparison.cells, schema.SHARED).dropna()
     return str(known.iloc[-1]) if len(known) else ""
 
 

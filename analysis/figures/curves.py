@@ -12,7 +12,8 @@ import pandas as pd
 from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
 from analysis.formats import named, on_place
-from analysis.frames import column, drawn_losses, parent_tag
+from analysis.frames import drawn_losses, of_kind, parent_tag, tag_values
+from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ class TrainingCurves(Figure):
 def training_curves(findings: Findings) -> list[Figure]:
     """The curves of a study, a sweep or runs trained alone, if a run was evaluated more than once."""
     frame = findings.frame
-    if (frame["kind"] == "cell").any():
+    if len(of_kind(frame, "cell")):
         return [
             figure
             for name, compared in named(NAME, comparisons(findings))
@@ -106,11 +107,11 @@ def training_curves(findings: Findings) -> list[Figure]:
                 name, findings, compared.cells, compared.cells["arm"], metric, compared.place, compared.baseline
             )
         ]
-    runs = frame[frame["kind"] == "trial"]
+    runs = of_kind(frame, "trial")
     if not runs.empty:
-        return _curves(NAME, findings, runs, drawn_losses(runs), parent_tag(frame, "metric"))
-    runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
-    groups = list(runs.groupby(column(runs, "tags.metric"), sort=False))
+        return _curves(NAME, findings, runs, drawn_losses(runs), parent_tag(frame, schema.METRIC))
+    runs = of_kind(frame, "run").tail(NUM_RUNS)
+    groups = list(runs.groupby(tag_values(runs, schema.METRIC), sort=False))
     return [
         figure
         for name, (metric, group) in named(NAME, groups)

@@ -15,6 +15,7 @@ from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure
 from analysis.frames import place_of
 from analysis.statistics.intervals import ALPHA
+from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -126,7 +127,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     # Without its score on a hard variant, an arm would have the mean of the easy ones. Variants on which every arm
     # failed are left out for all arms.
-    data = {number: place_of(each.cells, "data").iloc[0] for number, each in enumerate(compared)}
+    data = {number: place_of(each.cells, schema.DATA).iloc[0] for number, each in enumerate(compared)}
     by_data = by_comparison.dropna(axis="columns").groupby(by_comparison.index.map(data), sort=False).mean()
     ranked = by_data.rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
     critical = critical_difference(len(ranked), len(by_data))

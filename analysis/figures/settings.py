@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from analysis.figures.base import Figure
 from analysis.figures.sweep import ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
-from analysis.frames import has_objectives, parent_tag
+from analysis.frames import has_objectives, of_kind, parent_tag
 from analysis.sweep import Setting, settings_of
+from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from analysis.frames import Findings
@@ -74,8 +75,8 @@ def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, 
     """
     if len(findings.ranked) < 2 or has_objectives(findings.frame):
         return []
-    trials = findings.frame[findings.frame["kind"] == "trial"]
-    metric = parent_tag(findings.frame, "metric")
+    trials = of_kind(findings.frame, "trial")
+    metric = parent_tag(findings.frame, schema.METRIC)
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     # The sort is stable: of settings that equally many trials searched, the first of the space.

@@ -11,15 +11,16 @@ import pandas as pd
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, Line, draw_line, label_in, label_score, looks_of, on_hover
 from analysis.formats import PERCENT, ScoreFormat, named, on_place
-from analysis.frames import by_seed, collapsed, column, scores, test_per_train
-from analysis.statistics.intervals import Interval, limits_of, t_interval
+from analysis.frames import by_seed, collapsed, metric_values, param_values, scores, test_per_train
+from analysis.statistics.intervals import Interval, t_interval
+from dice_ray.metrics import catalogue
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
     from analysis.frames import Findings
 
-ALPHA = "params.loss.tversky.alpha"
+ALPHA = "loss.tversky.alpha"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ def planes(findings: Findings) -> list[Figure]:
 
 def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
     scored = scores(cells, metric).notna()
-    both = pd.DataFrame({name: column(cells, f"metrics.test/{name}") for name in ("precision", "recall")})
+    both = pd.DataFrame({name: metric_values(cells, f"test/{name}") for name in ("precision", "recall")})
     both = both[scored].astype("float64").dropna()
     is_collapsed = collapsed(cells, metric)[both.index]
     return ArmPoint(
@@ -168,11 +169,11 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
     """For a study whose arms differ in alpha."""
     figures: list[Figure] = []
     for name, compared in named("tversky_alpha", comparisons(findings)):
-        cells, score = compared.cells[column(compared.cells, ALPHA).notna()], compared.metric
-        sums = column(cells, ALPHA) + column(cells, "params.loss.tversky.beta")
+        cells, score = compared.cells[param_values(compared.cells, ALPHA).notna()], compared.metric
+        sums = param_values(cells, ALPHA) + param_values(cells, "loss.tversky.beta")
         cells = cells[sums.isna() | ((sums - 1).abs() < 1e-9)]  # where beta is another one, alpha alone says little
         panels = []
-        for scope, group in cells.groupby(column(cells, "params.loss.tversky.scope").astype("str")):
+        for scope, group in cells.groupby(param_values(cells, "loss.tversky.scope").astype("str")):
             # Two arms of one alpha differ in something else, so that their mean belongs to neither.
             if group[ALPHA].nunique() > 2 and not group.duplicated([ALPHA, "seed"]).any():
                 metrics = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
@@ -187,7 +188,7 @@ def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
     """The mean of a metric over seeds for each alpha, with its interval."""
     score = scores(cells, metric)
     points = {
-        float(alpha): t_interval(list(scored.values()), test_per_train(group), limits_of(metric))
+        float(alpha): t_interval(list(scored.values()), test_per_train(group), catalogue.metric(metric).limits)
         for alpha, group in cells.groupby(cells[ALPHA])
         if (scored := by_seed(score[group.index], group["seed"]))
     }

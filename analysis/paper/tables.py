@@ -11,18 +11,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
-from analysis.frames import Findings, column, losses, scores
+from analysis.frames import Findings, losses, of_kind, param_values, scores, tag_values
 from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, inconsistencies, printed_tables
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
+from dice_ray.tracking import schema
 
 _BASELINE: Final = "cross_entropy"
 """The baseline of every table of the paper."""
@@ -58,7 +59,7 @@ RECORDS: Final = {
 
 def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
     """The comparisons of a study that were made on a data set of the paper, with all of its training records."""
-    named = [each for each in comparisons(findings) if _only(each, "tags.published") in RECORDS]
+    named = [each for each in comparisons(findings) if _only(tag_values(each.cells, schema.PUBLISHED)) in RECORDS]
     return tuple(each for each in named if not _missing_records(each, findings))
 
 
@@ -69,7 +70,7 @@ def why_not_on_paper_data(findings: Findings) -> str:
     parts = dict.fromkeys(part for each in comparisons(findings) if (part := _missing_records(each, findings)))
     if parts:
         return f"The paper's tables are left out: {', '.join(parts)}."
-    names = [_only(compared, "tags.data") for compared in comparisons(findings)]
+    names = [_only(tag_values(compared.cells, schema.DATA)) for compared in comparisons(findings)]
     alike = dict.fromkeys(name for name in names if any(data in name for data in RECORDS))
     if not alike:
         return ""
@@ -83,7 +84,7 @@ def formulas(findings: Findings) -> list[ReportTable]:
     """Table 2: the formulas of the losses in a study."""
     if not on_paper_data(findings):
         return []
-    ran = set(losses(findings.frame[findings.frame["kind"] == "cell"]).dropna())
+    ran = set(losses(of_kind(findings.frame, "cell")).dropna())
     union, *_ = get_args(LossConfig)
     registered: list[type[LossBranch]] = [loss for loss in get_args(union) if loss.name in ran]
     if not registered:
@@ -250,21 +251,21 @@ def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
     """Whether a printed row has the model and formulation of our cells; with several encoders, only for the first."""
     if row.arm is None:
         return bool(_alphas(ours.comparison)) and row.model.startswith("alpha") and ours is fits[0]
-    is_xlnet = "xlnet" in _only(ours.comparison, "tags.encoder").lower()
-    is_mrc = _only(ours.comparison, "tags.task") == "mrc_ner"
-    same = [each for each in fits if ("xlnet" in _only(each.comparison, "tags.encoder").lower()) == is_xlnet]
+    is_xlnet = _is_xlnet(ours.comparison)
+    is_mrc = _only(tag_values(ours.comparison.cells, schema.TASK)) == "mrc_ner"
+    same = [each for each in fits if _is_xlnet(each.comparison) == is_xlnet]
     base = {"XLNet": is_xlnet, "BERT-MRC": is_mrc and not is_xlnet, "BERT-Tagger": not is_mrc and not is_xlnet}
     return base.get(row.base, not is_xlnet) and (ours is same[0] or is_mrc)
 
 
 def _fits(printed: PrintedTable, block: Block, comparison: Comparison, compared: Sequence[Comparison]) -> bool:
     """Whether a comparison belongs in a block; `compared` are all comparisons of the study."""
-    is_of_pos = _only(comparison, "params.task.tagging.tags") == "plain"
-    imbalances = [_only(each, "params.data.imbalance") or "none" for each in compared]
+    is_of_pos = _only(param_values(comparison.cells, "task.tagging.tags")) == "plain"
+    imbalances = [_only(param_values(each.cells, "data.imbalance")) or "none" for each in compared]
     return (
-        _only(comparison, "tags.published") == block.data
+        _only(tag_values(comparison.cells, schema.PUBLISHED)) == block.data
         and is_of_pos == (printed.number in (3, 4))
-        and (_only(comparison, "params.data.imbalance") or "none") == block.imbalance
+        and (_only(param_values(comparison.cells, "data.imbalance")) or "none") == block.imbalance
         and (printed.number != 8 or any(each != "none" for each in imbalances))
         and (printed.number == 10) == (len(_alphas(comparison)) > 1)
     )
@@ -275,7 +276,7 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
     arms: dict[str, str] = {}
     for name, runs in comparison.cells.groupby("arm"):
         scope, alpha, beta = (
-            column(runs, f"params.loss.tversky.{path}").dropna() for path in ("scope", "alpha", "beta")
+            param_values(runs, f"loss.tversky.{path}").dropna() for path in ("scope", "alpha", "beta")
         )
         # Equation 9 is the loss of one item: in batch scope it is another loss, which Table 10 is not about.
         if len(alpha) and set(scope) == {"example"} and abs(alpha.iloc[0] + beta.iloc[0] - 1) < 1e-9:
@@ -286,15 +287,19 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
 def _missing_records(comparison: Comparison, findings: Findings) -> str:
     """What a part of a data set of the paper lacks; empty for a whole one, other data, and where it was not stored."""
     stored = findings.data_of(comparison.cells).get("read", {}).get("train", {}).get("rows")
-    published = RECORDS.get(_only(comparison, "tags.published"))
+    published = RECORDS.get(_only(tag_values(comparison.cells, schema.PUBLISHED)))
     # Releases differ by a few percent.
     if stored is None or published is None or stored >= 0.9 * published:
         return ""
-    name = _only(comparison, "tags.data")
+    name = _only(tag_values(comparison.cells, schema.DATA))
     return f"the training file of {name} has {stored:,} of the {published:,} published records"
 
 
-def _only(comparison: Comparison, name: str) -> str:
-    """The value that all cells have in a column; an empty string if they differ."""
-    values = set(column(comparison.cells, name).dropna())
+def _is_xlnet(comparison: Comparison) -> bool:
+    return "xlnet" in _only(tag_values(comparison.cells, schema.ENCODER)).lower()
+
+
+def _only(column: pd.Series[Any]) -> str:
+    """The value that all cells have; an empty string if they differ."""
+    values = set(column.dropna())
     return str(values.pop()) if len(values) == 1 else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,8 +16,6 @@ FEW_SEEDS: Final = 5
 NO_SPREAD: Final = 1e-12
 """A smaller spread is rounding error, and the values count as equal."""
 UNIT_INTERVAL: Final = (0.0, 1.0)
-SHARE: Final = re.compile(r"(macro_)?f\d+(\.\d+)?|precision|recall|(balanced_)?accuracy|exact|(roc|pr)_auc")
-"""The built-in metrics that have values in [0, 1] only."""
 
 
 @dataclass(frozen=True)
@@ -91,18 +88,6 @@ class Difference:
         return is_without_spread and self.interval.num >= FEW_SEEDS and abs(self.interval.mean) >= NO_SPREAD
 
 
-def limits_of(metric: str) -> tuple[float, float]:
-    """The lowest and highest possible value of a metric; infinite if they are not known, as of a user's function.
-
-    >>> limits_of("test/f2"), limits_of("test/mcc"), limits_of("test/saved")
-    ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
-    """
-    name = metric.rpartition("/")[2]
-    if name == "mcc":
-        return -1.0, 1.0
-    return UNIT_INTERVAL if SHARE.fullmatch(name) else (-math.inf, math.inf)
-
-
 def t_interval(
     scores: Sequence[float], test_per_train: float = 0.0, limits: tuple[float, float] = UNIT_INTERVAL
 ) -> Interval:
@@ -118,7 +103,7 @@ def t_interval(
         test_per_train: n_test/n_train if each seed drew its own splits, else 0. The training sets of such seeds
             overlap, so that the variance of their mean is not s^2/n but (1/n + n_test/n_train) s^2 (Nadeau and Bengio
             2003).
-        limits: The lowest and highest possible value of the metric, `limits_of`. The scores do not show
+        limits: The lowest and highest possible value of the metric, as in its catalogue. The scores do not show
             them: those of an MCC may all be above 0, and as shares they would never have 0, which is chance, in their
             interval. Scores beyond the limits have the plain interval, as of a user's function `f1` in percent.
 

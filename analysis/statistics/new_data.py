@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import DOCUMENT
 from analysis.statistics.intervals import NO_SPREAD, Difference, Interval, StandardError
+from dice_ray.tracking import schema
 
 NUM_RESAMPLES: Final = 1000
 
@@ -138,7 +138,7 @@ def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], p
         return ItemParts({}, "the cells were not scored on the same test items")
     counts = {id_: table[columns].to_numpy(float) for id_, table in known.items()}
     # Cells of an older version lack the documents of the same items.
-    documents = next((table[DOCUMENT].to_numpy() for table in known.values() if DOCUMENT in table), None)
+    documents = next((table[schema.DOCUMENT].to_numpy() for table in known.values() if schema.DOCUMENT in table), None)
     for parts_of in SCORES:
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
         if all(abs(float(ratio(parts_I2.sum(0))) - scores[id_]) <= ROUNDING for id_, parts_I2 in parts.items()):

@@ -10,8 +10,9 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison
 from analysis.decision import score_format
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, losses, parent_tag, scores
+from analysis.frames import Findings, losses, of_kind, parent_tag, scores
 from analysis.tables.base import ReportTable
+from dice_ray.tracking import schema
 
 
 def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[ReportTable]:
@@ -60,10 +61,10 @@ def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable
     rows: dict[str, dict[str, Any]] = {}
     metrics: dict[str, str] = {}
     for name, findings in experiments.items():
-        trials = findings.frame[findings.frame["kind"] == "trial"]
+        trials = of_kind(findings.frame, "trial")
         if trials.empty:
             continue
-        metrics[name] = metric = parent_tag(findings.frame, "metric")
+        metrics[name] = metric = parent_tag(findings.frame, schema.METRIC)
         for loss, group in trials.groupby(losses(trials)):
             row = rows.setdefault(str(loss), {"loss": str(loss)})
             row |= {f"{name}: best {metric}": scores(group, metric).max(), f"{name}: trials": len(group)}

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, column, losses, states
+from analysis.frames import Findings, losses, metric_values, of_kind, param_values, states, tag_values
 from analysis.sweep import searched_paths
 from analysis.tables.base import ReportTable
 from analysis.tables.sweep import shown_parameters
@@ -17,10 +17,11 @@ from dice_ray.tracking import schema
 def pareto_front(findings: Findings) -> list[ReportTable]:
     """The finished trials on the front, ordered by the first objective."""
     frame = findings.frame
-    tags = column(frame[frame["kind"] == "sweep"], "tags.objectives").dropna()
+    tags = tag_values(of_kind(frame, "sweep"), schema.OBJECTIVES).dropna()
     if tags.empty:
         return []
-    trials = frame[(frame["kind"] == "trial") & (states(frame) == "done")]
+    trials = of_kind(frame, "trial")
+    trials = trials[states(trials) == "done"]
     signs = {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in str(tags.iloc[-1]).split()}
     values = pd.DataFrame({metric: _of_kept_checkpoint(trials, metric) for metric in signs}).dropna()
     values = values[is_front(values.to_numpy(float) * list(signs.values()))]
@@ -29,7 +30,7 @@ def pareto_front(findings: Findings) -> list[ReportTable]:
     values = values.sort_values(list(signs), ascending=[sign < 0 for sign in signs.values()], kind="stable")
     trials, searched = trials.loc[values.index], searched_paths(trials)
     data = pd.DataFrame({"trial": trials["id"], **dict(values.items()), "loss": losses(trials)})
-    data = data.assign(**{path: column(trials, f"params.{path}") for path in searched})
+    data = data.assign(**{path: param_values(trials, path) for path in searched})
     formats = {metric: ScoreFormat.of(metric, values[metric]) for metric in signs}
     shown = pd.DataFrame(
         {
@@ -56,5 +57,5 @@ def is_front(values_NM: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _of_kept_checkpoint(trials: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The value at the retained checkpoint; the last value for metrics of the whole run, such as its duration."""
-    kept = column(trials, f"metrics.{schema.kept_metric(metric)}")
-    return kept.fillna(column(trials, f"metrics.{metric}")).astype("float64")
+    kept = metric_values(trials, schema.kept_metric(metric))
+    return kept.fillna(metric_values(trials, metric)).astype("float64")

@@ -6,7 +6,18 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, column, losses, parent_tag, scores, states
+from analysis.frames import (
+    Findings,
+    all_metrics,
+    all_params,
+    losses,
+    metric_values,
+    of_kind,
+    parent_tag,
+    scores,
+    states,
+    tag_values,
+)
 from analysis.tables.base import ReportTable
 from dice_ray.tracking import schema
 
@@ -14,16 +25,16 @@ from dice_ray.tracking import schema
 def all_runs(findings: Findings) -> list[ReportTable]:
     """Each trial, rerun and cell with the settings that differ between them and its scores, for other programs."""
     frame = findings.frame
-    runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
+    runs = of_kind(frame, "trial", "rerun", "cell")
     if runs.empty:
         return []
-    params = runs.filter(regex=r"^params\.")
-    settings = params.loc[:, params.nunique(dropna=False) > 1].rename(columns=lambda name: name.removeprefix("params."))
-    metrics = runs.filter(regex=r"^metrics\.(dev|test)/").rename(columns=lambda name: name.removeprefix("metrics."))
+    params = all_params(runs)
+    settings = params.loc[:, params.nunique(dropna=False) > 1]
+    metrics = all_metrics(runs).filter(regex=r"^(dev|test)/")
     data = pd.concat(
         [
             runs[["id", "parent", "kind"]],
-            column(runs, "tags.variant").rename("variant"),
+            tag_values(runs, schema.VARIANT).rename("variant"),
             runs[["arm", "seed"]],
             states(runs),
             settings,
@@ -37,17 +48,17 @@ def all_runs(findings: Findings) -> list[ReportTable]:
 def trained_alone(findings: Findings) -> list[ReportTable]:
     """Runs outside any sweep or study, each with the metric it was trained for."""
     frame = findings.frame
-    runs = frame[frame["kind"] == "run"]
+    runs = of_kind(frame, "run")
     if runs.empty:
         return []
-    metrics = column(runs, "tags.metric").astype("str").fillna("")
+    metrics = tag_values(runs, schema.METRIC).astype("str").fillna("")
     groups = [(str(metric), group) for metric, group in runs.groupby(metrics)]
     score = pd.concat([scores(group, metric) for metric, group in groups])
-    predictor = pd.concat([column(group, f"metrics.{schema.constant_metric(metric)}") for metric, group in groups])
+    predictor = pd.concat([metric_values(group, schema.constant_metric(metric)) for metric, group in groups])
     data = pd.DataFrame(
         {
             "run": runs["id"],
-            "data": column(runs, "tags.data"),
+            "data": tag_values(runs, schema.DATA),
             "loss": losses(runs),
             "seed": runs["seed"],
             "metric": metrics,
@@ -68,10 +79,10 @@ def trained_alone(findings: Findings) -> list[ReportTable]:
 def without_score(findings: Findings) -> list[ReportTable]:
     """Every trial, rerun or cell that has no score, with the reason."""
     frame = findings.frame
-    runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
+    runs = of_kind(frame, "trial", "rerun", "cell")
     if runs.empty:
         return []
-    runs = runs[scores(runs, parent_tag(frame, "metric")).isna()]
+    runs = runs[scores(runs, parent_tag(frame, schema.METRIC)).isna()]
     if runs.empty:
         return []
     data = pd.DataFrame(
@@ -79,7 +90,7 @@ def without_score(findings: Findings) -> list[ReportTable]:
             "run": runs["id"],
             **({"arm": runs["arm"], "seed": runs["seed"]} if runs["arm"].notna().any() else {"loss": losses(runs)}),
             "state": states(runs),
-            "why": column(runs, "tags.failure"),
+            "why": tag_values(runs, schema.FAILURE),
         }
     )
     return [ReportTable("without_score", "Runs without a score", data, data.astype("str").fillna(""))]

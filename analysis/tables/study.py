@@ -11,10 +11,11 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.decision import score_format, verdict
 from analysis.formats import ScoreFormat, named, on_place
-from analysis.frames import Findings, column
+from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
 from analysis.wording import headline, is_one_search
+from dice_ray.tracking import schema
 
 ON_NEW_DATA: Final = "on new data"
 HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
@@ -169,7 +170,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
         )
     yield headline(verdict(compared))
     yield from _tuning(compared)
-    weights = column(compared.cells, "tags.class_weights").groupby(compared.cells["arm"]).first().dropna()
+    weights = tag_values(compared.cells, schema.CLASS_WEIGHTS).groupby(compared.cells["arm"]).first().dropna()
     if len(weights):
         yield f"Class weights: {'; '.join(f'{arm} has {range_}' for arm, range_ in weights.items())}."
     yield (
@@ -184,14 +185,14 @@ def _notes(compared: Comparison) -> Iterator[str]:
 def _tuning(compared: Comparison) -> Iterator[str]:
     """Which arms were tuned, by which trial of how many, and whether that makes their scores optimistic."""
     cells = compared.cells
-    shared = column(cells, "tags.shared").dropna()
+    shared = tag_values(cells, schema.SHARED).dropna()
     if len(shared):
         yield f"All arms share the settings found by {shared.iloc[-1]}, apart from those of the loss."
-    if column(cells, "tags.tuned").dropna().empty:
+    if tag_values(cells, schema.TUNED).dropna().empty:
         if shared.empty:
             yield "No arm is tuned: each runs with the settings of its definition."
         return
-    by_arm = {str(arm): column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
+    by_arm = {str(arm): tag_values(runs, schema.TUNED).dropna() for arm, runs in cells.groupby("arm")}
     trials = [f"{arm} ({tags.iloc[-1] if len(tags) else 'not tuned'})" for arm, tags in by_arm.items()]
     yield f"Tuned on dev, with other seeds than those compared here: {'; '.join(trials)}."
     if compared.test_per_train:

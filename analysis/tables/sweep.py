@@ -8,11 +8,23 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, column, constant, has_objectives, losses, parent_tag, scores, states
-from analysis.statistics.intervals import limits_of, t_interval
+from analysis.frames import (
+    Findings,
+    constant,
+    has_objectives,
+    losses,
+    of_kind,
+    param_values,
+    parent_tag,
+    scores,
+    states,
+)
+from analysis.statistics.intervals import t_interval
 from analysis.sweep import chosen_values, searched_paths
 from analysis.tables.base import ReportTable
 from dice_ray.errors import shortened
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
 
 NUM_BEST: Final = 10
 """Trials shown in the table; its CSV file holds all."""
@@ -23,15 +35,15 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     if not findings.ranked or has_objectives(findings.frame):
         return []
     frame = findings.frame
-    trials = frame[frame["kind"] == "trial"]
-    metric, searched = parent_tag(frame, "metric"), searched_paths(trials)
+    trials = of_kind(frame, "trial")
+    metric, searched = parent_tag(frame, schema.METRIC), searched_paths(trials)
     data = pd.DataFrame(
         {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
-        | {path: column(trials, f"params.{path}") for path in searched}
+        | {path: param_values(trials, path) for path in searched}
     )
     data = data.set_index("trial").loc[list(findings.ranked)].reset_index()
     data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
-    limits = limits_of(metric)
+    limits = catalogue.metric(metric).limits
     reruns = {id_: t_interval(list(values), 0.0, limits) for id_, values in findings.rerun_scores.items()}
     if reruns:
         data.insert(3, "mean_of_reruns", data["trial"].map({id_: of.mean for id_, of in reruns.items()}))
@@ -77,10 +89,10 @@ def shown_parameters(trial: pd.Series[Any]) -> str:
 def by_loss(findings: Findings) -> list[ReportTable]:
     """The best and median score of each loss in a sweep, and the states of its trials."""
     frame = findings.frame
-    trials = frame[frame["kind"] == "trial"]
+    trials = of_kind(frame, "trial")
     if trials.empty:
         return []
-    metric = parent_tag(frame, "metric")
+    metric = parent_tag(frame, schema.METRIC)
     rows = []
     for loss, group in trials.groupby(losses(trials)):
         score, state = scores(group, metric), states(group)

@@ -75,7 +75,7 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
         kinds = [kind for kind in frame["kind"] if kind in PARENTS]
         rows, trials = compared(name, frame), ranked_in_frame(frame)
         first = rows[0] if rows and rows[0].score is not None else None
-        objectives = frame.get(f"tags.{schema.OBJECTIVES.removeprefix(schema.PREFIX)}")
+        objectives = frame.get(schema.tag_column(schema.OBJECTIVES))
         has_best = "study" not in kinds and (objectives is None or objectives.isna().all())
         last = frame["start"].max()
         experiments.append(
@@ -97,24 +97,23 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
     The trials of a sweep stand in the order of `tuning.ranking`, before their reruns.
     """
     children, parents = _children(frame), frame[frame["kind"].isin(PARENTS)]
-    metric_column = f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}"
-    variant_column = f"tags.{schema.VARIANT.removeprefix(schema.PREFIX)}"
-    shared = _value(parents.iloc[0].to_dict(), metric_column) if len(parents) else None
+    shared = _tag(parents.iloc[0].to_dict(), schema.METRIC) if len(parents) else None
+    prefix = schema.param_column("")
     varying = [
         name
         for name in children.columns
-        if name.startswith("params.") and name != "params.training.seed" and children[name].nunique(dropna=False) > 1
+        if name.startswith(prefix) and name != f"{prefix}training.seed" and children[name].nunique(dropna=False) > 1
     ]
     trials = {trial.id: (rank, trial) for rank, trial in enumerate(ranked_in_frame(frame))}
     ranked_rows = []
     for row in children.to_dict("records"):
-        metric = shared if shared is not None else _value(row, metric_column)
-        params = {name.removeprefix("params."): value for name in varying if (value := _value(row, name)) is not None}
+        metric = shared if shared is not None else _tag(row, schema.METRIC)
+        params = {name.removeprefix(prefix): value for name in varying if (value := _value(row, name)) is not None}
         state = _value(row, "state") or str(row["status"]).lower()
         score = None if metric is None or state == "failed" else _score(row, metric)
         rank, trial = trials.get(row["id"], (len(trials), None))
-        rerun_of = _value(row, f"tags.{schema.RERUN_OF.removeprefix(schema.PREFIX)}")
-        name = run_name(row["id"], _value(row, "arm"), row["seed"], _value(row, variant_column))
+        rerun_of = _tag(row, schema.RERUN_OF)
+        name = run_name(row["id"], _value(row, "arm"), row["seed"], _tag(row, schema.VARIANT))
         run = ComparedRun(
             run=name if row["kind"] == "run" else f"{experiment}/{name}",
             state=state,
@@ -122,7 +121,7 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
             score=trial.mean if trial else score,
             seed=_value(row, "seed"),
             params=params,
-            failure=_value(row, "tags.failure") or None,
+            failure=_tag(row, schema.FAILURE) or None,
             reruns=len(trial.rerun_scores) if trial else 0,
             rerun_of=None if rerun_of is None else f"{experiment}/{rerun_of}",
         )
@@ -137,9 +136,13 @@ def _children(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _score(row: dict[Hashable, Any], metric: str) -> float | None:
     """The value at the retained checkpoint: on dev the best one, on test the only one."""
-    best = _value(row, f"metrics.{schema.best_metric(metric)}")
-    value = best if best is not None else _value(row, f"metrics.{metric}")
+    best = _value(row, schema.metric_column(schema.best_metric(metric)))
+    value = best if best is not None else _value(row, schema.metric_column(metric))
     return None if value is None else float(value)
+
+
+def _tag(row: dict[Hashable, Any], tag: str) -> Any:
+    return _value(row, schema.tag_column(tag))
 
 
 def _value(row: dict[Hashable, Any], name: str) -> Any:

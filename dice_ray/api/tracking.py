@@ -119,6 +119,7 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
 
 def stored_scores(place: Place) -> dict[str, float]:
     """The best score of a run on dev and its metrics on test, as far as MLflow holds them and answers."""
+    from dice_ray.tracking import schema
     from dice_ray.tracking.reader import read
 
     try:
@@ -129,9 +130,8 @@ def stored_scores(place: Place) -> dict[str, float]:
         return {}
     # MLflow may hold several, as where a deleted one was restored.
     *_, row = [{}, *frame[frame["id"] == place.id].to_dict("records")]
-    metrics = {
-        str(name).removeprefix("metrics."): value for name, value in row.items() if str(name).startswith("metrics.")
-    }
+    prefix = schema.metric_column("")
+    metrics = {str(name).removeprefix(prefix): value for name, value in row.items() if str(name).startswith(prefix)}
     return {
         name: value for name, value in metrics.items() if name.startswith(("dev/best_", "test/")) and value == value
     }

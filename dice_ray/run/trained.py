@@ -281,7 +281,7 @@ def items_csv(scores: Scores) -> str:
     header = (
         *("id", *COUNTS, *tuned),
         *((schema.LABEL_PROBABILITY,) if probabilities else ()),
-        *(("document",) if documents else ()),
+        *((schema.DOCUMENT,) if documents else ()),
     )
     rows = []
     for items in zip(*thresholds, strict=True):

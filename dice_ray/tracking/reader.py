@@ -144,7 +144,7 @@ def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
         else:
             frame[column] = frame[column].astype("Int64" if column == "seed" else "str")
     # MLflow stores parameters as text: `null` becomes a missing value, and a column that holds only numbers numeric.
-    for name in (name for name in rest if name.startswith("params.")):
+    for name in (name for name in rest if name.startswith(schema.param_column(""))):
         values = frame[name].mask(frame[name] == "null")
         numbers = pd.to_numeric(values, errors="coerce")
         frame[name] = numbers if (numbers.notna() == values.notna()).all() else values
@@ -171,12 +171,12 @@ def _has_our_column(tag: str) -> bool:
 def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     parent = runs.get(run.tags.get(schema.PARENT, ""))
     constants = {
-        f"metrics.{name.removeprefix(f'{schema.CONSTANT}.')}": _number(run, name, float)
+        schema.metric_column(name.removeprefix(f"{schema.CONSTANT}.")): _number(run, name, float)
         for name in run.tags
         if name.startswith(f"{schema.CONSTANT}.")
     }
     tags = {
-        f"tags.{name.removeprefix(schema.PREFIX)}": value
+        schema.tag_column(name): value
         for name, value in run.tags.items()
         if name not in _TAG_OF.values()
         and not name.startswith(("mlflow.", f"{schema.CONSTANT}."))
@@ -191,8 +191,8 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
         "start": run.start,
         "end": run.end or None,
         "artifacts": run.artifacts,
-        **{f"params.{name}": value for name, value in run.params.items()},
-        **{f"metrics.{name}": value for name, value in run.metrics.items()},
+        **{schema.param_column(name): value for name, value in run.params.items()},
+        **{schema.metric_column(name): value for name, value in run.metrics.items()},
         **constants,
         **tags,
     }

@@ -103,12 +103,33 @@ ITEMS_FILE: Final = "items.csv"
 it has one label, and its document if known."""
 LABEL_PROBABILITY: Final = "label_probability"
 """Column of `ITEMS_FILE`."""
+DOCUMENT: Final = "document"
+"""Column of `ITEMS_FILE`, which a run stores where the documents of its records are known."""
 TEXTS_FILE: Final = "texts.csv"
 """Artifact in the folder of a split: the text of each record; stored with the best run, if `tracking.text` is true."""
 CLASSES_FILE: Final = "classes.csv"
 """Artifact in the folder of a split (`test/classes.csv`): the counts of each class."""
 REPORT_FOLDER: Final = "report"
 """Folder of artifacts of a sweep or study: its report."""
+
+
+def tag_column(tag: str) -> str:
+    """The column of a tag in the frame of runs that `reader.read` returns; the prefix is left out.
+
+    >>> tag_column(VARIANT), param_column("loss.focal.gamma"), metric_column("test/f1")
+    ('tags.variant', 'params.loss.focal.gamma', 'metrics.test/f1')
+    """
+    return f"tags.{tag.removeprefix(PREFIX)}"
+
+
+def param_column(path: str) -> str:
+    """The column of a parameter, as `tag_column`."""
+    return f"params.{path}"
+
+
+def metric_column(metric: str) -> str:
+    """The column of a metric, as `tag_column`."""
+    return f"metrics.{metric}"
 
 
 def is_constant(metric: str) -> bool:

@@ -89,17 +89,17 @@ def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
     parents, runs = frame[frame["kind"] == "sweep"], frame[frame["kind"].isin(["trial", "rerun"])]
     if parents.empty or runs.empty:
         return []
-    metric = parents.iloc[0].get(f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}")
+    metric = parents.iloc[0].get(schema.tag_column(schema.METRIC))
     if not isinstance(metric, str):  # the tag was deleted in MLflow
         return []
-    columns = [f"metrics.{name}" for name in (schema.best_metric(metric), metric)]
+    columns = [schema.metric_column(name) for name in (schema.best_metric(metric), metric)]
     return ranked(_score_in_row(row, columns) for row in runs.to_dict("records"))
 
 
 def _score_in_row(row: Mapping[Any, Any], columns: Sequence[str]) -> tuple[str, float | None, str | None]:
     scores = [row[name] for name in columns if name in row and not math.isnan(row[name])]
     score = scores[0] if scores and row["state"] in ("done", "pruned") else None
-    rerun_of = row.get(f"tags.{schema.RERUN_OF.removeprefix(schema.PREFIX)}")
+    rerun_of = row.get(schema.tag_column(schema.RERUN_OF))
     return str(row["id"]), score, rerun_of if isinstance(rerun_of, str) else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 
@@ -16,7 +17,7 @@ from sklearn import metrics as reference
 from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
-from dice_ray.metrics.catalogue import LONGEST_LABEL, metric_name_part, scores_of
+from dice_ray.metrics.catalogue import LONGEST_LABEL, metric, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
@@ -149,3 +150,10 @@ def test_long_labels_are_cut_and_stay_different(letter: str) -> None:
     parts = [metric_name_part(label) for label in labels]
     assert len(set(parts)) == 2
     assert max(map(len, parts)) <= LONGEST_LABEL
+
+
+def test_every_metric_that_a_task_can_choose_has_its_limits() -> None:
+    """A built-in metric that is missing would have a plain interval, [-76.76, 210.09] %."""
+    for name in {*scores_of("positive"), *scores_of("classes"), *scores_of("labels"), "f2", "f0.5"}:
+        assert metric(name).limits == metric(f"test/{name}").limits == (-1 if name == "mcc" else 0, 1)
+    assert {metric(name).limits for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {(-math.inf, math.inf)}

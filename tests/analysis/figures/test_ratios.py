@@ -11,11 +11,13 @@ import pytest
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.ratios import GainByRatio, ScoreByRatio, gain_by_ratio, score_by_ratio, side_by_side
 from analysis.frames import Findings
-from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, RATIO
+from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC
 from analysis.report import report
 from analysis.statistics.intervals import t_interval
 from analysis.tables.ratios import scores_by_ratio
 from tests.analysis.frames import study
+
+RATIO = "params.data.imbalance.ratio.negatives"
 
 
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from analysis.figures.study import ALPHA, Plane, TverskyAlpha, planes, tversky_alpha
+from analysis.figures.study import Plane, TverskyAlpha, planes, tversky_alpha
 from analysis.statistics.intervals import t_interval
 from tests.analysis.frames import study
+
+ALPHA = "params.loss.tversky.alpha"
 
 
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from analysis.statistics.intervals import ALPHA, holm, holm_of, limits_of, paired_difference, t_interval
-from dice_ray.metrics.catalogue import scores_of
+from analysis.statistics.intervals import ALPHA, holm, holm_of, paired_difference, t_interval
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)
 
@@ -46,13 +45,6 @@ def test_no_bound_is_impossible(values: list[float], test_per_train: float) -> N
     assert -1 <= ours.low <= ours.mean <= ours.high <= 1
     difference = paired_difference(dict(enumerate(values)), against, test_per_train, (-1, 1)).interval
     assert -2 <= difference.low <= difference.mean <= difference.high <= 2
-
-
-def test_every_metric_that_a_task_can_choose_has_its_limits() -> None:
-    """A built-in metric that is missing would have a plain interval, [-76.76, 210.09] %."""
-    for name in {*scores_of("positive"), *scores_of("classes"), *scores_of("labels"), "f2", "f0.5"}:
-        assert limits_of(name) == limits_of(f"test/{name}") == (-1 if name == "mcc" else 0, 1)
-    assert {limits_of(name) for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {(-math.inf, math.inf)}
 
 
 @pytest.mark.parametrize(("mean", "spread", "num"), [(0.97, 0.02, 3), (0.97, 0.02, 10), (0.1, 0.08, 3), (0.5, 0.25, 3)])
