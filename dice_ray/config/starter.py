@@ -13,13 +13,13 @@ from typing import Any
 from dice_ray.config.load import Layer, resolve, writes
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
+from dice_ray.data.formats.base import BadRowError
+from dice_ray.data.formats.json_rows import parted
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
 from dice_ray.data.guess.base import MAX_BAD_SHARE
 from dice_ray.data.guess.choose import ID_NOTE, of_all_rows
 from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
-from dice_ray.data.readers.base import BadRowError
-from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.reading import REPEATED_ID, OnBadRow
 from dice_ray.data.records import MALFORMED, Record, Splits
 from dice_ray.errors import DataError, InputError

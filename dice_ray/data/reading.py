@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.readers.base import (
+from dice_ray.data.formats.base import (
     UNLABELLED,
     Bad,
     BadRowError,

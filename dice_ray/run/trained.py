@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files
-from dice_ray.data.readers.json_rows import parted
+from dice_ray.data.formats.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.catalogue import metric

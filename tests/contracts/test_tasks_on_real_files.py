@@ -14,8 +14,8 @@ import pytest
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
+from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.places import expand_path
-from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from tests.contracts.tasks import CUT, Built

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 
 from dice_ray.data import files
-from dice_ray.data.readers.columns import TextColumns
-from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.readers.lists import SpanColumns
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
-from dice_ray.data.readers.spans import SpansConfig
-from dice_ray.data.readers.texts import FoldersConfig
+from dice_ray.data.formats.columns import TextColumns
+from dice_ray.data.formats.conll import ConllConfig
+from dice_ray.data.formats.lists import SpanColumns
+from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.formats.spans import SpansConfig
+from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig
 from dice_ray.data.split_files import FilesConfig

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dice_ray.data import reading
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
-from dice_ray.data.readers.base import Bad, Drop, Kept, RowResult
+from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
 from dice_ray.data.reading import SeenHashes, SplitReader, SplitSource, count_shared, store_splits
 from dice_ray.data.records import (
     AnswerSpan,

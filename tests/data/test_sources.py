@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dice_ray.data.readers.spans import SpansConfig
-from dice_ray.data.readers.texts import FoldersConfig
+from dice_ray.data.formats.spans import SpansConfig
+from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig, describe, key, load
 from dice_ray.data.split_files import FilesConfig

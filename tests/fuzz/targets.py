@@ -17,8 +17,8 @@ from dice_ray.api.presets import layers_of
 from dice_ray.config.load import Layer, as_yaml, resolve, set_layer, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files
+from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.guess import Given, guess
-from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.reading import SplitReader, SplitSource
 from dice_ray.errors import DataError
 from dice_ray.run.folder import check_config, stored_config

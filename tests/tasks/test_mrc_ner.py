@@ -17,8 +17,8 @@ from tokenizers import processors
 from torch import Tensor
 
 from dice_ray.config.load import Layer, resolve
-from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig as MrcNerReader
+from dice_ray.data.formats.conll import ConllConfig
+from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError

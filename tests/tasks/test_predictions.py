@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.data.readers.base import Kept
-from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.formats.base import Kept
+from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.records import TaggedRecord
 from dice_ray.tasks.predictions import Conll, Json, TablePredictions
 

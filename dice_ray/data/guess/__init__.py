@@ -8,6 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from dice_ray.data.formats.base import UTF_8, lines, unreadable
+from dice_ray.data.formats.json_rows import parted
+from dice_ray.data.formats.opened import SUFFIXES, binary_format
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
 from dice_ray.data.guess.documents import guess_classes, guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
@@ -17,9 +20,6 @@ from dice_ray.data.guess.hub import guess_folder
 from dice_ray.data.guess.spans import guess_spans
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
-from dice_ray.data.readers.base import UTF_8, lines, unreadable
-from dice_ray.data.readers.json_rows import parted
-from dice_ray.data.readers.opened import SUFFIXES, binary_format
 from dice_ray.errors import DataError, InputError, UnknownNameError, one_line, shown
 
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]

@@ -12,8 +12,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, RowResult, lines, parse_json
+from dice_ray.data.formats import ReaderConfig
+from dice_ray.data.formats.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, RowResult, lines, parse_json
 from dice_ray.data.records import Record, where
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested

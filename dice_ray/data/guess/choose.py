@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dice_ray.data.formats.columns import Column
 from dice_ray.data.guess.base import NUM_ROWS, Attempt, Guess
 from dice_ray.data.guess.folder import NAMES
-from dice_ray.data.readers.columns import Column
 from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested

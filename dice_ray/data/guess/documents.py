@@ -8,6 +8,8 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import Final
 
+from dice_ray.data.formats.base import lines
+from dice_ray.data.formats.texts import NO_CLASS, TWO_PARTS, classes_in
 from dice_ray.data.guess.base import (
     MAX_BAD_SHARE,
     NUM_ROWS,
@@ -20,8 +22,6 @@ from dice_ray.data.guess.base import (
 )
 from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
 from dice_ray.data.guess.tagged import guess_tagging
-from dice_ray.data.readers.base import lines
-from dice_ray.data.readers.texts import NO_CLASS, TWO_PARTS, classes_in
 from dice_ray.data.records import QueryRecord, QuestionRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.readers.base import UTF_8, blocks, known_encoding, readable, unreadable
+from dice_ray.data.formats.base import UTF_8, blocks, known_encoding, readable, unreadable
 from dice_ray.errors import DataError, InputError, shown
 
 BLOCK: Final = 2**20

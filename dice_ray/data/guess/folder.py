@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from dice_ray.data.formats.texts import NO_CLASS, classes_in
 from dice_ray.data.hub import SAVED
-from dice_ray.data.readers.texts import NO_CLASS, classes_in
 from dice_ray.errors import DataError
 
 NAMES: Final = {"train": "train|training", "dev": "dev|devel|development|val|valid|validation", "test": "test|testing"}

@@ -8,12 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
+from dice_ray.data.formats.json_spans import annotated
+from dice_ray.data.formats.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.guess.base import READER, Attempt, Guess
 from dice_ray.data.guess.documents import guess_questions
 from dice_ray.data.guess.spans import guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging, is_tag_set, tag_kind
-from dice_ray.data.readers.json_spans import annotated
-from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
 from dice_ray.settings import Nested

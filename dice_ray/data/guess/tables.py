@@ -8,6 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from dice_ray.data.formats.base import Bad
+from dice_ray.data.formats.columns import Column, literal
+from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
+from dice_ray.data.formats.rows import table_rows
+from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
 from dice_ray.data.guess.folder import lists_of_splits
@@ -15,11 +20,6 @@ from dice_ray.data.guess.lists import Read, guess_lists
 from dice_ray.data.guess.spans import choose_span_rows, guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.guess.words import choose_words
-from dice_ray.data.readers.base import Bad
-from dice_ray.data.readers.columns import Column, literal
-from dice_ray.data.readers.json_rows import flat, json_rows, parted, row_lists
-from dice_ray.data.readers.rows import table_rows
-from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
 from dice_ray.settings import Nested
 

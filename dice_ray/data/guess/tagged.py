@@ -9,14 +9,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from dice_ray.data.formats.base import lines
+from dice_ray.data.formats.conll import BEGIN, DOCUMENT, split
+from dice_ray.data.formats.conllu import NUM_COLUMNS
+from dice_ray.data.formats.sentences import stem_of
+from dice_ray.data.formats.tags import TagKind, parsed, word_spans
 from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
 from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
 from dice_ray.data.guess.folder import TAG_FILE, split_of
-from dice_ray.data.readers.base import lines
-from dice_ray.data.readers.conll import BEGIN, DOCUMENT, split
-from dice_ray.data.readers.conllu import NUM_COLUMNS
-from dice_ray.data.readers.sentences import stem_of
-from dice_ray.data.readers.tags import TagKind, parsed, word_spans
 from dice_ray.data.records import NestedRecord, TaggedRecord, TextRecord
 from dice_ray.settings import Nested
 

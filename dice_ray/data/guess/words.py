@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
+from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.tags import TagKind
 from dice_ray.data.guess.tagged import is_tag_set, tag_kind
-from dice_ray.data.readers.columns import Column
-from dice_ray.data.readers.tags import TagKind
 from dice_ray.settings import Nested
 
 SENTENCE: Final = re.compile(r"sent", re.IGNORECASE)

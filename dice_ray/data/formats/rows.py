@@ -1,0 +1,193 @@
+"""JSON, Parquet and Arrow: rows with named columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import pyarrow as pa
+
+from dice_ray.data.formats.base import Bad, Drop, Labels, ReaderBranch, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.formats.classes import ClassNames, class_names_in_metadata, to_class_names
+from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.formats.json_rows import flat, json_rows, parted
+from dice_ray.data.formats.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.formats.opened import binary_format
+from dice_ray.data.records import Record
+from dice_ray.errors import first_line, meant, shown
+from dice_ray.settings import Choice
+
+RowColumnsConfig: TypeAlias = Annotated[
+    PairColumns | TextColumns | TaggedColumns | SpanColumns | QuestionColumns, Choice()
+]
+"""The columns of rows with named columns, some of which may hold lists."""
+BATCH_SIZE = 1000
+"""Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
+LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
+"""The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
+TEXTS = frozenset({"text", "first", "second"})
+"""The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
+LISTS = frozenset({"words"})
+"""The uses of columns whose values need not be strings."""
+
+
+class JsonlConfig(TextReaderBranch):
+    """JSON objects: one a line, or a list of them in one document, which may be in an object (`{"data": [...]}`).
+
+    Of a document with several lists, as `{"train": [...], "val": [...]}`, a preset reads one as `data.json#train`.
+
+    Attributes:
+        columns: The keys that make a record; `data.text` is the key `text` in the object `data`. Of rows that are
+            lists, such as `["text", "label"]`, they are numbers, 0 the first.
+    """
+
+    name = "jsonl"
+
+    columns: RowColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
+
+    def files(self, path: Path) -> list[Path]:
+        return [parted(path)[0]]
+
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
+        file, key = parted(path)
+        is_numbered = all(isinstance(column, int) for column in self.columns.used(labels).values())
+        for line, row in json_rows(file, self.encoding, key):
+            if isinstance(row, Bad):
+                yield row
+            else:
+                is_list = is_numbered and isinstance(row, list)
+                named = {str(number): item for number, item in enumerate(row)} if is_list else row
+                yield from read_named_rows(self.columns, [(line, named)], labels)
+
+
+class ParquetConfig(ReaderBranch):
+    """A Parquet file; class labels that `datasets` stored as numbers are replaced by their names.
+
+    Attributes:
+        columns: The columns that make a record.
+    """
+
+    name = "parquet"
+
+    columns: RowColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
+
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
+        used = {use: str(column) for use, column in self.columns.used(labels).items()}
+        with table_of(path) as (schema, batches):
+            if labels == "ignored" and used.get("id") not in schema.names:
+                used.pop("id", None)  # a file to predict need not have ids
+                used |= {"id": ID} if ID in schema.names else {}
+            names = list(used.values())
+            if missing := [name for name in names if name not in schema.names]:
+                known = ", ".join(map(repr, schema.names))
+                raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
+            classes = class_names_in_metadata(schema.metadata)
+            line = 0
+            for batch in batches(names):
+                numbered = enumerate(batch.to_pylist(), start=line + 1)
+                yield from read_named_rows(self.columns, numbered, labels, classes)
+                line += batch.num_rows
+
+
+class ArrowConfig(ParquetConfig):
+    """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet.
+
+    Attributes:
+        columns: The columns that make a record.
+    """
+
+    name = "arrow"
+
+
+@contextmanager
+def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
+    """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
+    from pyarrow import parquet
+
+    kind = binary_format(path) or "Parquet"
+    try:
+        with path.open("rb") as file:
+            if kind == "Parquet":
+                table = parquet.ParquetFile(file)
+                yield table.schema_arrow, lambda names: table.iter_batches(BATCH_SIZE, columns=names)
+            elif file.read(6) == b"ARROW1":
+                opened = pa.ipc.open_file(file)
+                numbers = range(opened.num_record_batches)
+                yield opened.schema, lambda names: (_sound(opened.get_batch(number), names) for number in numbers)
+            else:
+                stream = pa.ipc.open_stream(path)
+                yield stream.schema, lambda names: (_sound(batch, names) for batch in stream)
+    # An OSError without a number is one of Arrow's own; a text that is not in UTF-8 is found when it is read.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise unreadable(path, "the file", f"a whole file of {kind}", f"none: {first_line(error)}") from None
+
+
+def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+    """Some columns of a batch. Arrow does not check what it reads: a damaged offset would end the process."""
+    batch.validate(full=True)
+    return batch.select(names)
+
+
+def table_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet or Arrow file with all columns."""
+    with table_of(path) as (schema, batches):
+        for batch in batches(schema.names):
+            yield from batch.to_pylist()
+
+
+def read_named_rows(
+    columns: ColumnsBranch | ListBranch,
+    rows: Iterable[tuple[int, Any]],
+    labels: Labels = "read",
+    classes: ClassNames | None = None,
+) -> Iterator[RowResult]:
+    """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
+    used = {use: str(column) for use, column in columns.used(labels).items()}
+    numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
+    texts = [used[use] for use in TEXTS & used.keys()] if labels == "read" else []
+    for line, row in rows:
+        if not isinstance(row, dict):
+            yield Bad(line, "a JSON object", shown(row))
+            continue
+        for column, names in numbered.items():
+            try:
+                row[column] = to_class_names(row[column], names)
+            except LookupError as error:
+                number = shown(error.args[0])
+                yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
+                break
+        else:
+            row = flat(row)
+            row |= {column: "" for column in texts if row.get(column, "") is None}
+            yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
+
+
+def _with_optional_id(used: dict[str, str], row: dict[str, Any]) -> dict[str, str]:
+    """The used columns of a row to predict: it need not have an id, and by default a column `id` is one."""
+    column = used.get("id", ID)
+    others = {use: name for use, name in used.items() if use != "id"}
+    return {"id": column} | others if isinstance(row.get(column), str | int) else others
+
+
+def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:
+    """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
+    for use, column in used.items():
+        if column not in row:
+            if use in LABELS:
+                return Drop(line, f"no key {column!r} for the label")
+            return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
+        is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
+        if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
+            return Bad(line, f"a text as {column!r}", shown(row[column]))
+    values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
+    return columns.record(line, values) if isinstance(columns, ListBranch) else columns.row(line, values)

@@ -1,0 +1,147 @@
+"""Tables with several rows for a record: one word a row, as Kaggle publishes named entities, or one span a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from dice_ray.data.formats.annotated import Annotated, AnnotatedSpan, SpanSettings
+from dice_ray.data.formats.base import Bad, Labels, RowResult
+from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.tags import TagKind, tagged_record
+from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.errors import shown
+from dice_ray.settings import Branch
+
+
+class WordColumns(Branch):
+    """A word and its tag in each row.
+
+    Attributes:
+        sentence: The column of the sentence: a new one begins at a value that is not empty and not that of the row
+            before, so that it may be given once for each sentence or in each row.
+        word: The column of the word.
+        tag: The column of the tag.
+        tags: What the tags mark.
+    """
+
+    name = "words"
+    sentence: Column = "Sentence #"
+    word: Column = "Word"
+    tag: Column = "Tag"
+    tags: TagKind = "spans"
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        """The columns that a row must have, by their use."""
+        used = {"sentence": self.sentence, "word": self.word}
+        return used if labels == "ignored" else used | {"tag": self.tag}
+
+    def yields(self) -> type[Record]:
+        """The type of the records."""
+        return TaggedRecord
+
+    def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
+        """A result for each sentence; it is bad if one of its rows may be, as a bad row between two may be of either.
+
+        Where sentences are given once, the row that begins one is known: a bad row before it is of the one before.
+        """
+        start, known, is_given_once = 0, "", False
+        words: list[str] = []
+        tags: list[str] = []
+        bad: Bad | None = None
+        before: Bad | None = None  # directly before the sentence
+        last: Bad | None = None  # directly before this row
+
+        def ended() -> Iterator[RowResult]:
+            if spoilt := bad or (None if is_given_once else before):
+                yield spoilt
+            elif words:
+                yield tagged_record(start, words, tags or None, self.tags)
+
+        for line, row in rows:
+            if isinstance(row, dict) and "\n" in row["word"]:
+                row = Bad(line, "a word without line breaks (or `quoting: false`)", shown(row["word"]))
+            if isinstance(row, Bad):
+                bad, last = bad or row, row
+                continue
+            is_given_once = is_given_once or not row["sentence"]
+            if row["sentence"] not in ("", known):
+                yield from ended()
+                start, known, bad, before = line, row["sentence"], None, last
+                words, tags = [], []
+            last = None
+            start = start or line
+            words.append(row["word"])
+            if "tag" in row:
+                tags.append(row["tag"])
+        yield from ended()
+
+
+class SpanRows(SpanSettings, Branch):
+    """A text and one of its spans in each row; the rows of a text follow each other.
+
+    Without a column of ids, a text that returns with other spans is malformed: each of its records would lack some.
+
+    Attributes:
+        text: The column of the text; a new one begins at another text, or at another id.
+        start: The column of the span's first character; a row without one is a text without spans.
+        end: The column of its end.
+        label: The column of its type.
+        id: The column of the text's id.
+        ends: Whether the end of a span is the place `after` its last character, or that of the `last` one.
+        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
+    """
+
+    name = "span_rows"
+
+    text: Column = "text"
+    start: Column = "start"
+    end: Column = "end"
+    label: Column = "label"
+    id: Column | None = None
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        """The columns that a row must have, by their use."""
+        uses = ("text", "id") if labels == "ignored" else ("text", "start", "end", "label", "id")
+        return {use: column for use in uses if (column := getattr(self, use)) is not None}
+
+    def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
+        """A result for each text; it is bad if one of its rows may be, as a bad row between two may be of either."""
+        first: tuple[int, Mapping[str, str]] | None = None
+        spans: list[AnnotatedSpan] = []
+        bad: Bad | None = None
+        last: Bad | None = None  # directly before this row
+        before: dict[int, int] = {}  # hashes of each text and of its spans
+
+        def ended() -> Iterator[RowResult]:
+            if bad is not None:
+                yield bad
+            elif first is not None:
+                line, row = first
+                if self.id is None and (known := hash(frozenset(spans))) != before.setdefault(hash(row["text"]), known):
+                    yield Bad(line, "the rows of a text one after the other, with all of its spans", shown(row["text"]))
+                    return
+                found = Annotated(row["text"], spans)
+                labels: Labels = "read" if "label" in row else "ignored"
+                yield self.span_record(line, row.get("id", str(line)), found, labels=labels)
+
+        for line, row in rows:
+            if isinstance(row, Bad):
+                bad, last = bad or row, row
+                continue
+            if first is None or any(row[use] != first[1][use] for use in ("text", "id") if use in row):
+                yield from ended()
+                first, spans, bad = (line, row), [], last
+            last = None
+            if row.get("start", "").strip() or row.get("label", "").strip():
+                start, end = (_whole(row[use]) for use in ("start", "end"))
+                if start is None or end is None or not row["label"].strip():
+                    bad = bad or Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
+                else:
+                    spans.append(AnnotatedSpan(start, end, row["label"].strip()))
+        yield from ended()
+
+
+def _whole(cell: str) -> int | None:
+    """The number in a cell, which pandas may write as `3.0`."""
+    number = cell.strip().removesuffix(".0")
+    return int(number) if number.isdecimal() else None
