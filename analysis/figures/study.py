@@ -14,6 +14,7 @@ from analysis.formats import PERCENT, ScoreFormat, named, on_place
 from analysis.frames import by_seed, collapsed, metric_values, param_values, scores, test_per_train
 from analysis.statistics.intervals import Interval, t_interval
 from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -175,7 +176,10 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
         panels = []
         for scope, group in cells.groupby(param_values(cells, "loss.tversky.scope").astype("str")):
             # Two arms of one alpha differ in something else, so that their mean belongs to neither.
-            if group[ALPHA].nunique() > 2 and not group.duplicated([ALPHA, "seed"]).any():
+            if (
+                param_values(group, ALPHA).nunique() > 2
+                and not group.duplicated([schema.param_column(ALPHA), "seed"]).any()
+            ):
                 metrics = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
                 lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
                 panels.append(AlphaPanel(f"scope: {scope}", tuple(line for line in lines if line.x)))
@@ -189,7 +193,7 @@ def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
     score = scores(cells, metric)
     points = {
         float(alpha): t_interval(list(scored.values()), test_per_train(group), catalogue.metric(metric).limits)
-        for alpha, group in cells.groupby(cells[ALPHA])
+        for alpha, group in cells.groupby(param_values(cells, ALPHA))
         if (scored := by_seed(score[group.index], group["seed"]))
     }
     return Line.through(name, points)
