@@ -22,7 +22,7 @@ from dice_ray import user_code
 from dice_ray.data.records import Record
 from dice_ray.errors import InputError, reason_of
 from dice_ray.metrics.catalogue import metric_of
-from dice_ray.settings import Branch
+from dice_ray.settings import Branch, Nested, nested
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -221,6 +221,10 @@ class TaskBranch(Branch, ABC):
     def positive_label(self) -> str | None:
         """The label of the positive class, if each record has one of two labels; else `None`."""
         return None
+
+    def row_settings(self) -> Nested:
+        """The settings that rows and facts depend on, as part of the key of cached rows."""
+        return nested(self)
 
     @abstractmethod
     def links(self) -> frozenset[Link]:

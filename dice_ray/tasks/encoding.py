@@ -18,7 +18,6 @@ from dice_ray.data.reading import chunked
 from dice_ray.data.records import Splits
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.models.tiny import TINY, tiny_tokenizer, tokenizer_json
-from dice_ray.settings import nested
 from dice_ray.tasks.base import Row, Task, TaskBranch
 from dice_ray.terms import TermFacts
 
@@ -61,7 +60,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
     pretrained = None if model.encoder == TINY else load_tokenizer(model, ())
     key = {
         "digest": splits.digest,
-        "task": {config.name: nested(config)},
+        "task": {config.name: config.row_settings()},
         "tokenizer": TINY if pretrained is None else _tokenizer_key(pretrained),
         "tokenizers": version("tokenizers"),
         "facts": FACTS_VERSION,

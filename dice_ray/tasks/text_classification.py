@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import PairRecord, TextRecord
+from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
 from dice_ray.metrics.classification import (
@@ -36,6 +36,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, threshold_decisions
 from dice_ray.models.heads import TextHead
+from dice_ray.settings import Nested
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
@@ -46,14 +47,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.models.encoder import ModelConfig
-    from dice_ray.tasks.sentence_pair import SentencePairConfig
-
 
 Classified: TypeAlias = TextRecord | PairRecord
 
 
 class TextClassificationConfig(WindowedBranch):
-    """Classify texts, or pairs of texts (premise and hypothesis); `sentence_pair` is for pairs of two classes.
+    """Classify texts, or pairs of texts (premise and hypothesis).
 
     Attributes:
         labels: `one` label for each text, by softmax; or `several` independent ones, by a sigmoid for each label.
@@ -63,6 +62,8 @@ class TextClassificationConfig(WindowedBranch):
             at threshold 0.5; for several labels the micro `f1`, `precision`, `recall`, F-beta, `macro_f1`, `roc_auc`.
             Or the address of a function of the lists of labels and predicted labels (of lists of them, for several
             labels) that returns a number, the higher the better.
+        link: `sigmoid` for several labels. One label has a logit for each class, by `softmax`; with a positive one also
+            a single logit, by `sigmoid`.
         max_length: The longest row, in tokens; a longer text becomes several overlapping rows, whose probabilities are
             averaged. Of a longer pair the longer text is truncated.
         stride: The overlap of those rows, in tokens.
@@ -70,7 +71,7 @@ class TextClassificationConfig(WindowedBranch):
 
     name = "text_classification"
     metric = "accuracy"
-    records = (TextRecord, PairRecord)
+    records: ClassVar[tuple[type[Record], ...]] = (TextRecord, PairRecord)
 
     labels: Literal["one", "several"] = "one"
     positive: str | None = None
@@ -78,11 +79,19 @@ class TextClassificationConfig(WindowedBranch):
         default_factory=lambda above: "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy",
         description="f1 for a positive label or several labels, else accuracy",
     )
+    link: Literal["softmax", "sigmoid"] = Field(
+        default_factory=lambda above: "sigmoid" if above.get("labels") == "several" else "softmax",
+        description="sigmoid for several labels, else softmax",
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> TextClassificationConfig:
         if self.labels == "several" and self.positive is not None:
             raise ValueError("several labels have no positive one: leave `positive` out")
+        if self.labels == "several" and self.link == "softmax":
+            raise ValueError("link must be sigmoid for several labels, got softmax")
+        if self.labels == "one" and self.link == "sigmoid" and self.positive is None:
+            raise ValueError("link must be softmax without a `positive` label, got sigmoid")
         known = scores_of(self._kind())
         needs_positive = self.score in scores_of("positive") or beta(self.score) is not None
         if self.labels == "one" and self.positive is None and self.score not in known and needs_positive:
@@ -110,15 +119,22 @@ class TextClassificationConfig(WindowedBranch):
         return self.positive is not None or metric(self.score).needs_every_class
 
     def links(self) -> frozenset[Link]:
-        return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
+        return frozenset({self.link})
+
+    def row_settings(self) -> Nested:
+        settings = super().row_settings()
+        # Keys are as when `sentence_pair` alone had a link.
+        if "labels" in settings and (self.labels, self.link) != ("one", "sigmoid"):
+            del settings["link"]
+        return settings
 
     def classes(self, records: Sequence[Classified]) -> tuple[str, ...]:
         """The labels of the training split, the positive one last."""
         labels = sorted({label for record in records for label in record.labels})
         if self.positive is not None and (self.positive not in labels or len(labels) != 2):
             raise DataError(
-                f"text_classification with a positive label needs exactly two labels in the training split, one of "
-                f"them {self.positive!r} (task.text_classification.positive), got {labels[:20]}"
+                f"{self.name} with a positive label needs exactly two labels in the training split, one of them "
+                f"{self.positive!r} (task.{self.name}.positive), got {labels[:20]}"
             )
         if len(labels) < (2 if self.labels == "one" else 1):
             raise DataError(f"text_classification needs at least two labels in the training split, got {labels}")
@@ -143,10 +159,33 @@ class TextClassificationConfig(WindowedBranch):
         return OneLabel(self, classes) if self.labels == "one" else SeveralLabels(self, classes)
 
 
+class SentencePairConfig(TextClassificationConfig):
+    """Classify pairs of sentences as positive or not: `text_classification` with a positive label.
+
+    Attributes:
+        positive: The label of the positive class; there must be exactly one other label.
+        score: The objective: `f1` or another metric of the positive class at threshold 0.5 (`precision`, `recall`, `f2`
+            or any F-beta, `accuracy`, `balanced_accuracy`, `mcc`, `roc_auc`, `pr_auc`), or the address of a function
+            of the lists of labels and predicted labels that returns a number, the higher the better.
+        link: `softmax` gives two logits for each pair, `sigmoid` one.
+        max_length: The longest row, in tokens; of a longer pair the longer sentence is truncated.
+    """
+
+    name = "sentence_pair"
+    metric = "f1"
+    records = (PairRecord,)
+    labels: ClassVar[Literal["one"]] = "one"  # type: ignore[misc]  # fixed here, so no setting
+    stride: ClassVar[int] = 0  # type: ignore[misc]
+
+    positive: str = "1"
+    score: Address = "f1"
+    link: Literal["softmax", "sigmoid"] = "softmax"
+
+
 class TextTask(Task[Classified]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
-    config: TextClassificationConfig | SentencePairConfig
+    config: TextClassificationConfig
 
     @abstractmethod
     def target(self, present: list[int]) -> int | list[int]:
@@ -177,12 +216,6 @@ class TextTask(Task[Classified]):
         targets = {"label": torch.from_numpy(labels_of(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
-    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
-        return {"label": TextHead(width, len(self.classes), model.dropout, model.pooling)}
-
-    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
-        return {"label": Term(logits["label"], batch.targets["label"])}
-
     def predict(
         self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> TablePredictions:
@@ -197,7 +230,7 @@ class TextTask(Task[Classified]):
 
 
 class OneLabel(TextTask):
-    """One class for each text, by softmax."""
+    """One class for each text, by softmax, or of two classes the second one by sigmoid."""
 
     def check_labels(self, records: Sequence[Classified]) -> None:
         for record in records:
@@ -218,11 +251,23 @@ class OneLabel(TextTask):
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
-        return (TermFacts("label", "softmax", self.classes, tuple(counts), background=0 if len(counts) == 2 else None),)
+        background = 0 if len(counts) == 2 else None
+        return (TermFacts("label", self.config.link, self.classes, tuple(counts), background),)
+
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        num_logits = 1 if self.config.link == "sigmoid" else len(self.classes)
+        return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        logits_BC = logits["label"]
+        return {"label": Term(logits_BC[:, 0] if self.config.link == "sigmoid" else logits_BC, batch.targets["label"])}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The probability of each class."""
-        probabilities: list[list[float]] = logits["label"].double().softmax(-1).tolist()
+        logits_BC = logits["label"].double()
+        if self.config.link == "sigmoid":
+            return [[1 - positive, positive] for positive in logits_BC[:, 0].sigmoid().tolist()]
+        probabilities: list[list[float]] = logits_BC.softmax(-1).tolist()
         return probabilities
 
     @property
@@ -297,6 +342,12 @@ class SeveralLabels(TextTask):
         by_label = labels_of(rows).sum(0).tolist()
         counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
         return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
+
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        return {"label": TextHead(width, len(self.classes), model.dropout, model.pooling)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        return {"label": Term(logits["label"], batch.targets["label"])}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The probability of each label."""

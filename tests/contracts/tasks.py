@@ -36,7 +36,13 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"tags": "plain", "unit": "character"},
         {"tags": "plain", "background": "O"},
     ],
-    "text_classification": [{}, {"score": "macro_f1"}, {"positive": "safety"}, {"labels": "several"}],
+    "text_classification": [
+        {},
+        {"score": "macro_f1"},
+        {"positive": "safety"},
+        {"positive": "safety", "link": "sigmoid"},
+        {"labels": "several"},
+    ],
 }
 CUT: dict[str, str] = {"sentence_pair": "the longer sentence of a pair is cut, and the row marked"}
 """Tasks whose rows may lose text, and why."""

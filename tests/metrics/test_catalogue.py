@@ -19,8 +19,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
 from dice_ray.metrics.catalogue import LONGEST_LABEL, metric, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
-from dice_ray.tasks.sentence_pair import SentencePairConfig
-from dice_ray.tasks.text_classification import TextClassificationConfig
+from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
 
 

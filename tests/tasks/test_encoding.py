@@ -17,7 +17,7 @@ from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.models.tiny import tokenizer_json
 from dice_ray.tasks.base import Row, TaskBranch
 from dice_ray.tasks.encoding import encode
-from dice_ray.tasks.sentence_pair import SentencePairConfig
+from dice_ray.tasks.text_classification import SentencePairConfig
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
 VERSION = 11
@@ -75,7 +75,7 @@ def test_a_second_start_encodes_nothing_and_counts_nothing(monkeypatch: pytest.M
         raise AssertionError("the training split was read again")
 
     for name in ("encode", "facts", "texts"):
-        monkeypatch.setattr(f"dice_ray.tasks.sentence_pair.SentencePair.{name}", no_pass)
+        monkeypatch.setattr(f"dice_ray.tasks.text_classification.OneLabel.{name}", no_pass)
     monkeypatch.setattr(SentencePairConfig, "classes", no_pass)
     again = encode(SentencePairConfig(), ModelConfig(), splits, "generated")
     assert again.facts == first.facts

@@ -22,9 +22,8 @@ from dice_ray.data.records import (
 from dice_ray.tasks.extractive_qa import ExtractiveQAConfig
 from dice_ray.tasks.inspection import inspect, rarest_and_unseen
 from dice_ray.tasks.mrc_ner import MrcNerConfig
-from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.tagging import TaggingConfig
-from dice_ray.tasks.text_classification import TextClassificationConfig
+from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 
 TAGGED = (
     TaggedRecord("1", ("Ada", "met", "Grace", "Hopper"), ("B-PER", "O", "B-PER", "I-PER")),

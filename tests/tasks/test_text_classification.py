@@ -18,7 +18,7 @@ from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import train
 from dice_ray.tasks.encoding import write_rows
-from dice_ray.tasks.text_classification import TextClassificationConfig, TextTask
+from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig, TextTask
 
 LABELS = ["a", "b", "c", "a", "a"]
 ONE = tuple(TextRecord(str(number), f"text {number}", (label,)) for number, label in enumerate(LABELS))
@@ -182,9 +182,11 @@ def test_the_objective_is_given_or_follows_from_the_labels(settings: dict[str, A
         ({"score": "pr_auc"}, "score pr_auc is that of one label"),
         ({"labels": "several", "positive": "a"}, "several labels have no positive one: leave `positive` out"),
         ({"labels": "several", "score": "accuracy"}, "score must be one of f1, .*, got 'accuracy'"),
+        ({"labels": "several", "link": "softmax"}, "link must be sigmoid for several labels"),
+        ({"link": "sigmoid"}, "link must be softmax without a `positive` label"),
     ],
 )
-def test_scores_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any], told: str) -> None:
+def test_scores_and_links_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         TextClassificationConfig.model_validate(settings)
 
@@ -206,6 +208,50 @@ def test_pairs_of_three_classes_are_one_row_each_with_both_texts() -> None:
     assert task.score(records, rows, np.eye(3)[[1, 2, 0, 1, 2, 2]].tolist(), {}).metrics["accuracy"] == pytest.approx(
         5 / 6
     )
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_a_pair_is_cut_on_the_side_where_its_tokenizer_cuts(side: str) -> None:
+    records = [
+        PairRecord("1", "the router is broken since last monday again", "we sent a new one", "0"),
+        PairRecord("2", "it is lovely", "thanks", "1"),
+    ]
+    config = SentencePairConfig(max_length=12)
+    task = config.build(config.classes(records))
+    tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
+    tokenizer.truncation_side = side
+    expected = tokenizer(*records[0].content, truncation=True, max_length=12)["input_ids"]
+    rows = task.encode(records, tokenizer)
+    assert rows[0]["input_ids"] == expected
+    assert [row["cut"] for row in rows] == [True, False]
+
+
+def test_predictions_of_one_class_are_collapsed() -> None:
+    records = tuple(TextRecord(str(number), "x", (label,)) for number, label in enumerate(["no", "yes", "yes"]))
+    task = built(records, positive="yes")
+    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+    for last, is_collapsed in ((0.4, True), (0.6, False)):
+        decoded = [[1 - positive, positive] for positive in (0.1, 0.2, last)]
+        assert task.score(records, rows, decoded, {"threshold": 0.15}).collapsed == is_collapsed
+
+
+@pytest.mark.parametrize("labels", [["1", "1"], ["0", "0"], ["0", "1", "2"], ["yes", "no"]])
+def test_a_pair_has_exactly_two_labels(labels: list[str]) -> None:
+    records = [PairRecord(str(number), "a", "b", label) for number, label in enumerate(labels)]
+    with pytest.raises(DataError, match=r"sentence_pair .*exactly two labels.*\(task.sentence_pair.positive\)"):
+        SentencePairConfig().classes(records)
+
+
+def test_the_link_is_in_the_key_of_rows_only_where_older_versions_had_it_or_it_was_chosen() -> None:
+    """Rows that were cached before texts had a link are found."""
+    texts = [{}, {"labels": "several"}, {"positive": "a"}, {"positive": "a", "link": "sigmoid"}]
+    assert [TextClassificationConfig.model_validate(each).row_settings().get("link") for each in texts] == [
+        None,
+        None,
+        None,
+        "sigmoid",
+    ]
+    assert set(SentencePairConfig().row_settings()) == {"positive", "score", "link", "max_length"}
 
 
 def test_labels_that_do_not_fit_are_an_error(tmp_path: Path) -> None:

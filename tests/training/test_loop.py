@@ -22,7 +22,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, train, trained
 from dice_ray.tasks.base import Scores
-from dice_ray.tasks.sentence_pair import SentencePair
+from dice_ray.tasks.text_classification import OneLabel
 from dice_ray.training import batches, loop, precision
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.training.test_step import run_workers
@@ -162,13 +162,13 @@ def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
 def test_the_best_checkpoint_is_that_of_the_first_highest_score(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    f1, score = iter([0.2, 0.6, 0.6, 0.4]), SentencePair.score
+    f1, score = iter([0.2, 0.6, 0.6, 0.4]), OneLabel.score
 
     def scripted(*arguments: Any) -> Scores:
         scores = score(*arguments)
         return replace(scores, metrics=scores.metrics | {"f1": next(f1)})
 
-    monkeypatch.setattr(SentencePair, "score", scripted)
+    monkeypatch.setattr(OneLabel, "score", scripted)
     evaluations = list(train.evaluations(small(training__epochs=1, training__evaluations=4), tmp_path))
     assert [evaluation.metrics["dev/f1"] for evaluation in evaluations] == [0.2, 0.6, 0.6, 0.4]
     assert torch.load(tmp_path / "best.pt")["step"] == evaluations[1].step
