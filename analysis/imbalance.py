@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from analysis.figures.imbalance import imbalance_bars
+from analysis.figures.paper import imbalance_bars
 from analysis.paper.printed import table_1
 from analysis.report import Report
 from analysis.tables.base import ReportTable

@@ -16,22 +16,17 @@ from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
-from analysis.figures.ranks import ranks_of
+from analysis.figures.differences import ranks_of
 from analysis.frames import Findings, of_kind
 from analysis.origin import Origin, origins
 from analysis.outcome import summary
 from analysis.paper.tables import formulas, paper_tables
+from analysis.tables.across import across_data_sets, across_data_sets_of, arms_side_by_side, losses_side_by_side
 from analysis.tables.base import ReportTable, in_latex, in_markdown
-from analysis.tables.budget import at_equal_budget, variance_components
-from analysis.tables.classes import by_class
-from analysis.tables.data_sets import across_data_sets, across_data_sets_of
-from analysis.tables.errors import confusion, worst_items
-from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
-from analysis.tables.pareto import pareto_front
-from analysis.tables.ratios import scores_by_ratio
-from analysis.tables.runs import all_runs, trained_alone, without_score
+from analysis.tables.by_number import at_equal_budget, scores_by_ratio, variance_components
+from analysis.tables.items import by_class, confusion, worst_items
+from analysis.tables.runs import all_runs, best_trials, by_loss, pareto_front, trained_alone, without_score
 from analysis.tables.study import comparison, left_out
-from analysis.tables.sweep import best_trials, by_loss
 from analysis.verdict import Card, cards
 from dice_ray.errors import InputError, RunError, one_line
 

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from analysis.figures.base import Figure
-from analysis.figures.budget import score_by_budget
+from analysis.figures.by_number import gain_by_ratio, score_by_budget, score_by_ratio
 from analysis.figures.curves import training_curves
-from analysis.figures.derivatives import signs_of_dsc
-from analysis.figures.forest import forests
-from analysis.figures.parallel import parallel_coordinates
-from analysis.figures.pr_curves import pr_curves
-from analysis.figures.ranks import ranks
-from analysis.figures.ratios import gain_by_ratio, score_by_ratio
-from analysis.figures.slices import slices
-from analysis.figures.study import planes, tversky_alpha
+from analysis.figures.differences import forests, ranks
+from analysis.figures.paper import signs_of_dsc
+from analysis.figures.precision_recall import planes, pr_curves, tversky_alpha
+from analysis.figures.settings import parallel_coordinates, slices
 from analysis.figures.sweep import best_so_far, importance
 
 if TYPE_CHECKING:

@@ -1,31 +1,37 @@
-"""What the figures of searched settings share: which settings are drawn, positions on their axes, and ticks."""
+"""Figures of the settings that a sweep searched: slices, and parallel coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from math import ceil, log
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from analysis.figures.base import Figure
-from analysis.figures.sweep import ScoredTrial, scored_trials
+from analysis.figures.base import INK, QUIET, Figure, Look, label_score, looks_of, on_hover
+from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
 from analysis.frames import has_objectives, of_kind, parent_tag
 from analysis.sweep import Setting, settings_of
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
     from analysis.frames import Findings
 
-NUM_SETTINGS: Final = 12
+_NUM_SETTINGS: Final = 12
 """Settings that are drawn: those that most trials searched."""
-SPREAD: Final = 0.32
+_SPREAD: Final = 0.32
 """Trials with the same choice are spread over this share of the distance to the next choice, to each side."""
-GOLDEN: Final = 0.618
+_GOLDEN: Final = 0.618
 """Multiples of the golden ratio, without their whole part, spread any number of points evenly."""
 
 
 @dataclass(frozen=True)
-class SettingsFigure(Figure):
+class _SettingsFigure(Figure):
     """The scored trials of a sweep, and what they searched.
 
     Attributes:
@@ -46,7 +52,7 @@ class SettingsFigure(Figure):
     def alt(self) -> str:
         shown, best = self.score_format, self.trials[0]
         values = [
-            f"{each.path} {shown_value(value)}" for each in self.settings if (value := each.values[0]) is not None
+            f"{each.path} {_shown_value(value)}" for each in self.settings if (value := each.values[0]) is not None
         ]
         return (
             f"{self.title}: the best of {len(self.trials)} trials has {shown.heading(self.metric)} "
@@ -68,7 +74,7 @@ class SettingsFigure(Figure):
         return settings
 
 
-def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, title: str) -> list[Figure]:
+def _settings_figures(findings: Findings, kind: type[_SettingsFigure], name: str, title: str) -> list[Figure]:
     """The figure of this kind for a sweep with at least two scored trials and a setting of several values.
 
     None for a search for several objectives: no trial is the best one.
@@ -80,7 +86,7 @@ def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, 
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     # The sort is stable: of settings that equally many trials searched, the first of the space.
-    most = sorted(kind.candidates(every), key=lambda setting: setting.values.count(None))[:NUM_SETTINGS]
+    most = sorted(kind.candidates(every), key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
     if not most:
         return []
     return [
@@ -95,42 +101,244 @@ def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, 
     ]
 
 
-def positions(setting: Setting) -> list[float | None]:
+def _positions(setting: Setting) -> list[float | None]:
     """The positions of the trials on an axis: values, or the numbers of choices with trials beside each other."""
     if setting.scale != "choice":
         return [None if isinstance(value, str) else value for value in setting.values]
     numbers = {choice: number for number, choice in enumerate(setting.choices)}
     return [
-        None if value is None else numbers[value] + SPREAD * (2 * ((GOLDEN * rank + 0.5) % 1) - 1)
+        None if value is None else numbers[value] + _SPREAD * (2 * ((_GOLDEN * rank + 0.5) % 1) - 1)
         for rank, value in enumerate(setting.values)
     ]
 
 
-def ends(setting: Setting) -> tuple[float, float]:
+def _ends(setting: Setting) -> tuple[float, float]:
     """The lowest and the highest value of a numeric setting."""
     numbers = [value for value in setting.values if isinstance(value, int | float)]
     return min(numbers), max(numbers)
 
 
-def ticks(setting: Setting) -> list[float]:
+def _ticks(setting: Setting) -> list[float]:
     """Round numbers within the range of a numeric setting."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
-    low, high = ends(setting)
+    low, high = _ends(setting)
     # Between the decades too where there are few of them.
     decades = LogLocator(subs=(1, 3) if high < 1000 * low else (1,), numticks=8)
     locator = decades if setting.scale == "log" else MaxNLocator(4)
     return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
 
 
-def shown_value(value: float | str) -> str:
+def _shown_value(value: float | str) -> str:
     """A choice, or a number with three digits."""
-    return value if isinstance(value, str) else shown_number(float(f"{value:.3g}"))
+    return value if isinstance(value, str) else _shown_number(float(f"{value:.3g}"))
 
 
-def shown_number(value: float) -> str:
+def _shown_number(value: float) -> str:
     """A number in few letters: 0.01, 3e-5."""
     if value == 0 or abs(value) >= 0.001:
         return f"{value:g}"
     mantissa, _, exponent = f"{value:.2e}".partition("e")
     return f"{float(mantissa):g}e{int(exponent)}"
+
+
+_COLUMNS: Final = 3
+_LONGEST_PATH: Final = 32
+"""The longest path above a panel, in letters."""
+_LONGEST_CHOICES: Final = 24
+"""The longest line of choices below a panel, in letters; longer ones are turned."""
+
+
+@dataclass(frozen=True)
+class Slices(_SettingsFigure):
+    """The score of each trial by each setting alone, with a panel for each setting."""
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"{self.metric} of each trial by its value of each setting; filled: finished, hollow: stopped early, "
+            "ringed: the best trial. A panel has the trials that searched its setting. The search tries more values "
+            f"where it has seen good scores, so dense regions are no evidence by themselves.{self.without}"
+        )
+
+    @property
+    def num_rows(self) -> int:
+        return ceil(len(self.settings) / _COLUMNS)
+
+    @property
+    def height(self) -> float:
+        return 0.7 + 1.45 * self.num_rows
+
+    def draw(self, canvas: Canvas) -> None:
+        columns = min(_COLUMNS, len(self.settings))
+        grid = canvas.subplots(self.num_rows, columns, sharey=True, squeeze=False)
+        looks = looks_of(trial.loss for trial in self.trials)
+        for axes in grid.flat[len(self.settings) :]:
+            axes.remove()
+        for axes, setting in zip(grid.flat, self.settings, strict=False):
+            self._draw(axes, setting, looks)
+        label_score(grid[0, 0].yaxis, self.metric, (trial.score for trial in self.trials))
+        canvas.supylabel(grid[0, 0].get_ylabel(), fontsize=8)
+        grid[0, 0].set_ylabel("")
+        if len(looks) > 1:
+            for name, look in looks.items():
+                grid[0, 0].scatter([], [], s=22, color=look.color, marker=look.marker, label=name)
+            canvas.legend(loc="outside lower center", ncols=4)
+
+    def _draw(self, axes: Axes, setting: Setting, looks: Mapping[str, Look]) -> None:
+        points = [*zip(_positions(setting), self.trials, strict=True)]
+        # Rare losses and the best trials last, on top of the others.
+        for name, _ in Counter(trial.loss for trial in self.trials).most_common():
+            of_loss = [(x, trial) for x, trial in reversed(points) if x is not None and trial.loss == name]
+            look = looks[name]
+            faces = [(look.color, 0.55) if trial.state == "done" else "none" for _, trial in of_loss]
+            drawn: dict[str, Any] = {"facecolors": faces, "edgecolors": look.color, "marker": look.marker}
+            xy = [x for x, _ in of_loss], [trial.score for _, trial in of_loss]
+            axes.scatter(*xy, s=11, linewidths=0.6, rasterized=len(self.trials) > NUM_POINTS, **drawn)
+        x, best = points[0]
+        if x is not None:
+            ring: dict[str, Any] = {"s": 60, "facecolors": "none", "edgecolors": INK, "linewidths": 1}
+            axes.scatter([x], [best.score], clip_on=False, zorder=4, **ring)
+        axes.margins(y=0.1)
+        axes.tick_params(labelsize=6.5)
+        if setting.scale == "choice":
+            axes.set_xlim(-0.5, len(setting.choices) - 0.5)
+            labels = [_shown_value(choice) for choice in setting.choices]
+            is_wide = sum(map(len, labels)) > _LONGEST_CHOICES
+            turned: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_wide else {}
+            axes.set_xticks(range(len(labels)), labels, **turned)
+        else:
+            axes.set_xscale(setting.scale)
+            axes.set_xticks(_ticks(setting), map(_shown_number, _ticks(setting)))
+            axes.set_xticks([], minor=True)
+        on_hover(axes.set_title(_short(setting.path), loc="left", fontsize=7), setting.path)
+
+
+def slices(findings: Findings) -> list[Figure]:
+    """The slices of a sweep with at least two scored trials and a setting of several values."""
+    return _settings_figures(findings, Slices, "slices", "The score by each searched setting")
+
+
+def _short(path: str) -> str:
+    """The last names of a path, as many as fit above a panel."""
+    *above, shown = path.split(".")
+    while above and len(above[-1]) + 1 + len(shown) <= _LONGEST_PATH:
+        shown = f"{above.pop()}.{shown}"
+    return f"…{shown}" if above else shown
+
+
+_NUM_BEST: Final = 5
+"""Trials whose lines are emphasised."""
+_NUM_LINES: Final = 300
+"""Lines that are drawn: those of the best trials."""
+_LONGEST_LINE: Final = 30
+"""The longest line of a path beside an axis, in letters."""
+_NOT_SEARCHED: Final = -0.07
+"""The place of trials that did not search a setting, beside its axis from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class ParallelCoordinates(_SettingsFigure):
+    """A line for each trial through its settings down to its score."""
+
+    fewer = f"none of the {_NUM_BEST} best trials or by fewer trials"
+
+    @classmethod
+    def candidates(cls, settings: Sequence[Setting]) -> Sequence[Setting]:
+        """The settings of the best trials: in those of other losses, all lines in colour would lie at the dash."""
+        return [each for each in settings if any(value is not None for value in each.values[:_NUM_BEST])]
+
+    @property
+    def rows(self) -> tuple[Setting, ...]:
+        """The settings, before them the loss where the sweep chose it, and the score at the end."""
+        names = tuple(trial.loss for trial in self.trials)
+        loss = [Setting("loss", "choice", names)] if len(set(names)) > 1 else []
+        factor = 100 if self.score_format.percent else 1
+        scores = tuple(factor * trial.score for trial in self.trials)
+        return (*loss, *self.settings, Setting(self.score_format.heading(self.metric), "linear", scores))
+
+    @property
+    def has_gaps(self) -> bool:
+        return any(None in setting.values for setting in self.settings)
+
+    @property
+    def caption(self) -> str:
+        first = f" (the {_NUM_LINES} best)" if len(self.trials) > _NUM_LINES else ""
+        dash = " At the dash left of an axis: trials without the setting." if self.has_gaps else ""
+        several = f"the {_NUM_BEST} best trials" if len(self.trials) > _NUM_BEST else "the best trials"
+        return (
+            f"A line for each trial{first} through the values of its settings down to its score. In colour: {several}, "
+            f"thick the first one, as the table ranks them.{dash}{self.without}"
+        )
+
+    @property
+    def height(self) -> float:
+        return 0.5 + 0.5 * len(self.rows)
+
+    def draw(self, canvas: Canvas) -> None:
+        from matplotlib.collections import LineCollection
+
+        axes = canvas.subplots()
+        shares_TR = zip(*map(_shares, self.rows), strict=True)
+        lines = [[*zip(shares_R, range(len(self.rows)), strict=True)] for shares_R in shares_TR]
+        others = lines[_NUM_BEST:_NUM_LINES]
+        # Many lines at the opacity that a few need would fill the axes.
+        alpha = max(0.12, min(0.5, 20 / max(1, len(others))))
+        axes.add_collection(LineCollection(others, colors=QUIET, lw=0.6, alpha=alpha, zorder=1))
+        looks = looks_of(trial.loss for trial in self.trials)
+        best = [*enumerate(zip(lines, self.trials, strict=False))][:_NUM_BEST]
+        for rank, (line, trial) in reversed(best):
+            x, y = zip(*line, strict=True)
+            (drawn,) = axes.plot(x, y, color=looks[trial.loss].color, lw=1.1 if rank else 2.6, zorder=3)
+            on_hover(drawn, f"trial {trial.number}, {trial.loss}")
+        for row, setting in enumerate(self.rows):
+            self._draw_axis(axes, row, setting)
+        axes.set_yticks(range(len(self.rows)), [_in_lines(setting.path) for setting in self.rows])
+        axes.set(
+            xlim=(_NOT_SEARCHED - 0.03 if self.has_gaps else -0.02, 1.02), ylim=(len(self.rows) - 0.45, -0.3), xticks=[]
+        )
+        axes.get_yticklabels()[-1].set_fontweight("bold")
+        axes.tick_params(axis="y", length=0)
+        axes.spines[:].set_visible(False)
+
+    def _draw_axis(self, axes: Axes, row: int, setting: Setting) -> None:
+        text: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "zorder": 4}
+        if setting.scale == "choice":
+            num = len(setting.choices)
+            for number, choice in enumerate(setting.choices):
+                sides = [(number + 0.5 + side * _SPREAD) / num for side in (-1, 1)]
+                axes.plot(sides, [row, row], color=INK, lw=1.5, solid_capstyle="butt", zorder=2)
+                axes.text((number + 0.5) / num, row + 0.1, _shown_value(choice).replace("_", "\n"), **text)
+        else:
+            axes.plot([0, 1], [row, row], color=INK, lw=0.6, zorder=2)
+            for tick in _ticks(setting):
+                share = _share(setting, tick)
+                axes.plot([share, share], [row, row + 0.07], color=INK, lw=0.6, zorder=2)
+                axes.text(share, row + 0.1, _shown_number(tick), **text)
+        if None in setting.values:
+            axes.plot([_NOT_SEARCHED - 0.012, _NOT_SEARCHED + 0.012], [row, row], color=INK, lw=1.5, zorder=2)
+
+
+def parallel_coordinates(findings: Findings) -> list[Figure]:
+    """The lines of a sweep with at least two scored trials and a setting of several values."""
+    return _settings_figures(findings, ParallelCoordinates, "parallel_coordinates", "The settings of the best trials")
+
+
+def _shares(setting: Setting) -> list[float]:
+    """The positions of the trials on an axis from 0 to 1."""
+    return [_NOT_SEARCHED if position is None else _share(setting, position) for position in _positions(setting)]
+
+
+def _share(setting: Setting, position: float) -> float:
+    if setting.scale == "choice":
+        return (position + 0.5) / len(setting.choices)
+    low, high = _ends(setting)
+    if setting.scale == "log":
+        return log(position / low) / log(high / low)
+    return (position - low) / (high - low) if high > low else 0.5
+
+
+def _in_lines(path: str) -> str:
+    """A path in lines, broken after dots."""
+    lines = textwrap.wrap(path.replace(".", ". "), _LONGEST_LINE, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line.replace(". ", ".") for line in lines)

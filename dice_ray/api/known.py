@@ -61,7 +61,7 @@ def plot_losses(file: Path) -> None:
     if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
         raise InputError(f"a picture must be a .png, .svg or .pdf in an existing folder, got {file}")
     shipped.folder_of("analysis")
-    from analysis.figures.derivatives import figure_1
+    from analysis.figures.paper import figure_1
     from dice_ray.run.folder import check_output, whole_output
 
     check_output(file)

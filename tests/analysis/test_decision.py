@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from analysis.comparison import CONSTANT, comparisons
 from analysis.decision import MoreSeeds, Outcome, Verdict, verdict
-from analysis.figures.forest import forests
+from analysis.figures.differences import forests
 from analysis.frames import Findings
 from analysis.outcome import summary
 from analysis.statistics.best_arm import TUNED

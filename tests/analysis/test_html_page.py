@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.figures.base import INK
-from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.paper import Bars, ImbalanceBars
 from analysis.html_page import fragment, inline, page
 from analysis.origin import Origin
 from analysis.tables.base import ReportTable

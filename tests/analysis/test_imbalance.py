@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.paper import Bars, ImbalanceBars
 from analysis.imbalance import NUM_LABELS, imbalance_report
 from analysis.paper.printed import table_1
 from dice_ray.data.records import LoadReport, ReadReport, RowTally

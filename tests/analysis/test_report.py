@@ -24,13 +24,13 @@ from analysis.frames import Findings
 from analysis.report import Report
 from analysis.report import report as report_of
 from analysis.statistics.intervals import t_interval
-from analysis.tables import sweep as sweep_tables
+from analysis.tables import runs as sweep_tables
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from tests.analysis.frames import ranked, study
-from tests.analysis.tables.test_errors import found as with_errors
+from tests.analysis.tables.test_items import found as with_errors
 
 NASTY = "<script>alert(1)</script> & 50 %"
 F1 = {
@@ -316,7 +316,7 @@ def test_the_pareto_front_holds_what_no_other_trial_beats(frames: dict[str, pd.D
 
 
 def test_more_trials_than_are_shown(frames: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep_tables, "NUM_BEST", 2)
+    monkeypatch.setattr(sweep_tables, "_NUM_BEST", 2)
     (best,) = [table for table in report(frames["sweep"]).tables if table.name == "best_trials"]
     assert best.shown["trial"].tolist() == ["t3", "t0", "constant predictor"]
     assert len(best.data) == 5

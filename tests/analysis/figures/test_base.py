@@ -8,16 +8,12 @@ from typing import Any
 import pytest
 
 from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, looks_of
+from analysis.figures.by_number import GainByRatio, RatioPanel, ScoreByRatio
 from analysis.figures.curves import CurvePanel, TrainingCurves
-from analysis.figures.derivatives import figure_1
-from analysis.figures.forest import Forest, ForestRow
-from analysis.figures.imbalance import Bars, ImbalanceBars
-from analysis.figures.parallel import ParallelCoordinates
-from analysis.figures.pr_curves import ArmCurve, PrecisionRecallCurves
-from analysis.figures.ranks import Ranks
-from analysis.figures.ratios import GainByRatio, RatioPanel, ScoreByRatio
-from analysis.figures.slices import Slices
-from analysis.figures.study import AlphaPanel, ArmPoint, Plane, TverskyAlpha
+from analysis.figures.differences import Forest, ForestRow, Ranks
+from analysis.figures.paper import Bars, ImbalanceBars, figure_1
+from analysis.figures.precision_recall import AlphaPanel, ArmCurve, ArmPoint, Plane, PrecisionRecallCurves, TverskyAlpha
+from analysis.figures.settings import ParallelCoordinates, Slices
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.formats import ScoreFormat
 from analysis.statistics.intervals import t_interval

@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from analysis.figures.parallel import NOT_SEARCHED, NUM_BEST, ParallelCoordinates, parallel_coordinates
-from analysis.figures.settings import NUM_SETTINGS, shown_number
-from analysis.figures.slices import Slices, slices
+from analysis.figures.settings import (
+    _NOT_SEARCHED,
+    _NUM_BEST,
+    _NUM_SETTINGS,
+    ParallelCoordinates,
+    Slices,
+    _shown_number,
+    parallel_coordinates,
+    slices,
+)
 from analysis.frames import Findings
 from tests.analysis.frames import study, sweep
 
@@ -77,7 +84,7 @@ def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     assert (lr, gamma, score) == pytest.approx((0.5, 1, 0.5))
     assert 0 < schedule < 0.5
     best = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 3,"))
-    assert best.get_xdata()[1] == NOT_SEARCHED  # type: ignore[index]
+    assert best.get_xdata()[1] == _NOT_SEARCHED  # type: ignore[index]
     assert best.get_linewidth() > first.get_linewidth()
 
 
@@ -98,7 +105,7 @@ def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:
 
 def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> None:
     """Finds figures that grow without end, and settings left out without a word."""
-    many: dict[str, Any] = {f"p{number:02d}": number for number in range(NUM_SETTINGS)}
+    many: dict[str, Any] = {f"p{number:02d}": number for number in range(_NUM_SETTINGS)}
     doubled: dict[str, Any] = {name: 2 * number for name, number in many.items()}
     others: dict[str, Any] = dict.fromkeys(many, 5)
     trials = [trial(0.6, rare=1, **many), trial(0.5, rare=2, **doubled), trial(0.4, **others)]
@@ -114,9 +121,9 @@ def test_the_best_trials_are_emphasised_and_the_others_stay_behind() -> None:
     (figure,) = parallel_coordinates(sweep([trial(0.1 * number, lr=number) for number in range(1, 9)]))
     assert isinstance(figure, ParallelCoordinates)
     (axes,) = drawn(figure).axes
-    assert len([line for line in axes.lines if line.get_gid()]) == NUM_BEST
+    assert len([line for line in axes.lines if line.get_gid()]) == _NUM_BEST
     (others,) = axes.collections
-    assert len(others.get_paths()) == 8 - NUM_BEST
+    assert len(others.get_paths()) == 8 - _NUM_BEST
     assert "the 5 best trials" in figure.caption
 
 
@@ -129,6 +136,6 @@ def test_without_two_scored_trials_or_a_setting_that_varies_there_is_no_figure()
 
 def test_ticks_are_written_in_few_letters() -> None:
     """Finds 3.0000000000000004e-05 below an axis, and zeros that touch the next tick."""
-    assert [shown_number(value) for value in (0.0, 0.001, 0.00003, 2.5e-5, 3e-5 + 4e-21, 300.0)] == [
+    assert [_shown_number(value) for value in (0.0, 0.001, 0.00003, 2.5e-5, 3e-5 + 4e-21, 300.0)] == [
         *("0", "0.001", "3e-5", "2.5e-5", "3e-5", "300"),
     ]

@@ -1,4 +1,4 @@
-"""The tables of a study of drawn settings: its arms at equal tuning budget, and what the variance comes from."""
+"""Scores by a number: the tuning budget, with what the variance comes from, and the ratio of negatives to positives."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from analysis.budget_wording import format_at_budget, headline_at_budget, is_dec
 from analysis.comparison import CONSTANT
 from analysis.formats import named, on_place
 from analysis.frames import Findings
+from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
 from dice_ray.errors import counted
 
-MEANINGS: Final = {
+_MEANINGS: Final = {
     LOSS: "which arm it is, over all settings",
     SETTINGS: "the settings{varied}, over all arms",
     SEED: "the seed, over all arms and settings",
@@ -30,10 +31,10 @@ MEANINGS: Final = {
 def at_equal_budget(findings: Findings) -> list[ReportTable]:
     """The arms at the budget of the verdict, then at other ones, in a table for each data set and encoder."""
     studied = [each for each in at_budget(findings) if each.arms]
-    return [_table(name, each) for name, each in named("at_equal_budget", studied)]
+    return [_budget_table(name, each) for name, each in named("at_equal_budget", studied)]
 
 
-def _table(name: str, of: AtBudget) -> ReportTable:
+def _budget_table(name: str, of: AtBudget) -> ReportTable:
     known = {budget for arm in of.arms for budget in arm.differences}
     budgets = sorted(known, key=lambda budget: (budget != of.budget, budget))
     score_format, minus = format_at_budget(of), f"minus {of.baseline}"
@@ -66,10 +67,10 @@ def _table(name: str, of: AtBudget) -> ReportTable:
             )
     folds = {len(shown) // len(budgets): "At other budgets"} if len(budgets) > 1 else {}
     title = f"{of.metric} at equal tuning budget{on_place(of.place)}"
-    return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_notes(of)), marks, folds)
+    return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_budget_notes(of)), marks, folds)
 
 
-def _notes(of: AtBudget) -> Iterator[str]:
+def _budget_notes(of: AtBudget) -> Iterator[str]:
     yield (
         f"Best of n: the expected {of.metric} of the run with the best dev score of n settings, over all subsets of n "
         f"of the {of.num_draws} settings (without replacement), the mean over {counted(of.num_seeds, 'seed')}. All "
@@ -92,15 +93,15 @@ def _notes(of: AtBudget) -> Iterator[str]:
 def variance_components(findings: Findings) -> list[ReportTable]:
     """Which share of the variance of single test scores is that of the loss, the settings and the seed."""
     studied = [each for each in at_budget(findings) if sum(each.variances.values())]
-    return [_of_variance(name, each) for name, each in named("variance_components", studied)]
+    return [_variance_table(name, each) for name, each in named("variance_components", studied)]
 
 
-def _of_variance(name: str, of: AtBudget) -> ReportTable:
+def _variance_table(name: str, of: AtBudget) -> ReportTable:
     total = sum(of.variances.values())
     show = format_at_budget(of).show
     varied = f" ({', '.join(of.varied)})" if of.varied else ""
     # With one seed which settings suit which arm is not told apart from the residual.
-    meanings = MEANINGS if BOTH in of.variances else MEANINGS | {RESIDUAL: f"{MEANINGS[BOTH]}, and all else"}
+    meanings = _MEANINGS if BOTH in of.variances else _MEANINGS | {RESIDUAL: f"{_MEANINGS[BOTH]}, and all else"}
     data = pd.DataFrame(
         {"source": source, "share": variance / total}
         | dict(zip(("share_low", "share_high"), of.share_bounds.get(source, (math.nan, math.nan)), strict=True))
@@ -125,3 +126,57 @@ def _of_variance(name: str, of: AtBudget) -> ReportTable:
     if num := sum(of.num_failed.values()):
         note += f" {of_failed(num)}"
     return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))
+
+
+_WORSE: Final = " (worse)"
+"""In words, because bold marks what is better, and grey what is not significantly different, in the other tables."""
+
+
+def scores_by_ratio(findings: Findings) -> list[ReportTable]:
+    """For each data set and encoder of a study over training sets of several imbalance ratios."""
+    return [_ratio_table(name, of) for name, of in named("scores_by_ratio", by_ratio(findings))]
+
+
+def _ratio_table(name: str, of: ByRatio) -> ReportTable:
+    numbers: list[dict[str, Any]] = []
+    shown: list[dict[str, str]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for reading in of.readings:
+        score_format = reading.score_format
+        what = reading.name if reading.name in (PR_AUC, of.metric) else f"{of.metric}, {reading.name}"
+        for arm, scores in reading.scores.items():
+            found = {ratio: reading.significantly.get((arm, ratio)) for ratio in scores}
+            marks |= {(len(shown), _heading(ratio)): "bold" for ratio in scores if found[ratio] == "better"}
+            numbers += [
+                {"score": what, "arm": arm, "negatives": ratio}
+                | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
+                | {"significantly": found[ratio]}
+                for ratio, score in scores.items()
+            ]
+            known = {
+                ratio: score_format.show_interval(score) + _WORSE * (found[ratio] == "worse")
+                for ratio, score in scores.items()
+            }
+            by_heading = {_heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
+            shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
+    data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
+    where = f" {AT_HALF}, or at its tuned threshold for scores at a tuned threshold" if of.plain == AT_HALF else ""
+    return ReportTable(
+        name,
+        f"Scores by imbalance ratio{on_place(of.place)}",
+        data,
+        pd.DataFrame(shown),
+        (
+            "In the columns: the negatives for each positive in the training split. Dev and test keep the share of "
+            "positives of the data.",
+            f"Means over seeds with 95 % intervals. Bold: significantly better than {of.baseline}{where}; (worse): "
+            "significantly worse. Each ratio is tested by itself, as in its own table below."
+            + (f" {PR_AUC} is not tested." if any(each.name == PR_AUC for each in of.readings) else ""),
+        ),
+        marks,
+    )
+
+
+def _heading(ratio: float) -> str:
+    """The heading of a ratio, such as `1:30`."""
+    return f"1:{ratio:g}"

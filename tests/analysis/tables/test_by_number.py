@@ -10,7 +10,7 @@ from analysis.budget import at_budget
 from analysis.budget_wording import sentences_at_budget
 from analysis.frames import Findings
 from analysis.statistics.variance import components
-from analysis.tables.budget import at_equal_budget, variance_components
+from analysis.tables.by_number import at_equal_budget, variance_components
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.test_budget import DEV, TEST
 

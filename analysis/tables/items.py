@@ -1,7 +1,8 @@
-"""The tables of errors: the confusion counts of each class by arm, and the test items that are wrong most often."""
+"""Tables of test items: the F1 of each class, its confusion counts, and the items that are wrong most often."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -9,18 +10,19 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.formats import named, on_place
+from analysis.formats import PERCENT, named, on_place
 from analysis.frames import Findings, collapsed
-from analysis.tables.base import ReportTable
-from analysis.tables.classes import single_label
+from analysis.statistics.intervals import Interval, t_interval
+from analysis.tables.base import Mark, ReportTable
+from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
-NUM_ARMS: Final = 1
+_NUM_BEST_ARMS: Final = 1
 """Arms shown beside the baseline where there are several classes; the CSV file holds all."""
-NUM_ITEMS: Final = 10
-LONGEST_TEXT: Final = 200
+_NUM_ITEMS: Final = 10
+_LONGEST_TEXT: Final = 200
 """In letters; the CSV file holds the whole text."""
-KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
+_KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
 
 
 def confusion(findings: Findings) -> list[ReportTable]:
@@ -32,11 +34,11 @@ def confusion(findings: Findings) -> list[ReportTable]:
 def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     of_cells = [(arm, id_, findings.classes[id_]) for arm, id_ in _scored(compared, findings.classes)]
     items = [findings.items[id_] for _, id_, _ in of_cells if id_ in findings.items]
-    num_items = single_label([of for _, _, of in of_cells], items)
+    num_items = _single_label([of for _, _, of in of_cells], items)
     counts = pd.concat([of.assign(arm=arm) for arm, _, of in of_cells]).rename_axis("class").reset_index()
     if num_items:
         counts["tn"] = num_items - counts[["tp", "fp", "fn"]].sum(axis=1)
-    kinds = [kind for kind in KINDS if kind in counts]
+    kinds = [kind for kind in _KINDS if kind in counts]
     means = counts.groupby(["class", "arm"])[kinds].mean()
     classes, arms = list(of_cells[0][2].index), _best_first(compared, {arm for arm, _, _ in of_cells})
     # The counts of one of two classes are those of the other: the last one is the positive class.
@@ -48,10 +50,10 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
         if (label, arm) in means.index
     ]
     data = pd.DataFrame(rows)
-    best = [arm for arm in arms if arm != compared.baseline][:NUM_ARMS]
+    best = [arm for arm in arms if arm != compared.baseline][:_NUM_BEST_ARMS]
     chosen = data if is_binary else data[data["arm"].isin([compared.baseline, *best])]
     shown = chosen.drop(columns="class") if is_binary else chosen
-    shown = shown.rename(columns=KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
+    shown = shown.rename(columns=_KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
     of = f"class {classes[-1]}" if is_binary else "each class"
     notes = [f"Mean counts over seeds{compared.at_threshold}."]
     if len(chosen) < len(data):
@@ -77,7 +79,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     # The sort is stable: of equally bad items whose labels are equally improbable, the first of the file.
     wrong["share"] = wrong["wrong"] / wrong["runs"]
     order = {"share": False, "errors": False, schema.LABEL_PROBABILITY: True}
-    wrong = wrong.sort_values(list(order), ascending=list(order.values()), kind="stable").head(NUM_ITEMS)
+    wrong = wrong.sort_values(list(order), ascending=list(order.values()), kind="stable").head(_NUM_ITEMS)
     data = wrong[["wrong", "missed", "false_alarm", "runs"]].astype(int).rename_axis("item").reset_index()
     shown = pd.DataFrame({"item": data["item"], "wrong in": _of(data["wrong"], data["runs"])})
     for arm in shown_arms:
@@ -134,7 +136,7 @@ def _texts(compared: Comparison, findings: Findings) -> dict[str, str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
 def _of(counts: pd.Series[Any], runs: pd.Series[Any]) -> list[str]:
@@ -157,3 +159,86 @@ def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
 def _best_first(compared: Comparison, names: set[str]) -> list[str]:
     arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.at_tuned_threshold]
     return [arm.name for arm in sorted(arms, key=lambda arm: -arm.score.mean)]
+
+
+_NUM_ARMS: Final = 5
+"""Arms shown beside the baseline; the CSV file holds all."""
+
+
+def by_class(findings: Findings) -> list[ReportTable]:
+    """The F1 of each class by arm, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
+    return [_class_table(name, each, findings.classes, findings.items) for name, each in named("classes", compared)]
+
+
+def _class_table(
+    name: str, compared: Comparison, classes: Mapping[str, pd.DataFrame], items: Mapping[str, pd.DataFrame]
+) -> ReportTable:
+    scored = compared.cells[compared.cells["id"].isin(list(classes)) & (compared.cells["state"] != "failed")]
+    of_cells = [(str(arm), classes[id_]) for arm, id_ in zip(scored["arm"], scored["id"], strict=True)]
+    supports = pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0)
+    # The mean over cells, because seeds may have their own test splits.
+    support = supports.mean().round().astype(int).sort_values(kind="stable")
+    f1: dict[str, dict[str, list[float]]] = {}
+    for arm, of_class in of_cells:
+        below = 2 * of_class["tp"] + of_class["fp"] + of_class["fn"]
+        for label, value in (2 * of_class["tp"] / below).where(below > 0, 0.0).items():  # 0/0, an absent class, is 0
+            f1.setdefault(arm, {}).setdefault(str(label), []).append(float(value))
+    ratio = compared.test_per_train
+    intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
+    num_items = _single_label([of for _, of in of_cells], [items[id_] for id_ in scored["id"] if id_ in items])
+    chosen = [arm.name for arm in compared.arms if arm.name in intervals]
+    rows = [
+        {"class": label, "support": int(support[label]), "arm": arm}
+        | {"f1": of.mean, "low": of.low, "high": of.high, "seeds": of.num}
+        for label in support.index
+        for arm in chosen
+        if (of := intervals[arm].get(str(label)))
+    ]
+    shown, marks = _shown_classes(support, intervals, chosen[: 1 + _NUM_ARMS], num_items)
+    num = scored.groupby("arm").size()
+    seeds = counted(num.min(), "seed") if num.nunique() == 1 else f"{num.min()} to {num.max()} seeds"
+    notes = [
+        f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
+        "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
+        f"{seeds} each.",
+    ]
+    if num_items:
+        notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
+    if len(chosen) > 1 + _NUM_ARMS:
+        notes.append(f"The baseline and the {_NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
+    return ReportTable(
+        name, f"F1 (%) by class{on_place(compared.place)}", pd.DataFrame(rows), shown, tuple(notes), marks
+    )
+
+
+def _shown_classes(
+    support: pd.Series[int], intervals: Mapping[str, Mapping[str, Interval]], arms: Sequence[str], num_items: int
+) -> tuple[pd.DataFrame, dict[tuple[int, str], Mark]]:
+    rows: list[dict[str, Any]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for number, (label, count) in enumerate(support.items()):
+        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
+        rows.append(
+            {"class": str(label), "support": f"{count:,}"}
+            | {_heading(arm): PERCENT.show_interval(of) for arm, of in of_arms.items()}
+            # Predicted for all items, a class has tp = count, fp = num_items - count and fn = 0.
+            | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
+        )
+        known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
+        if known and max(known.values()) > 0:
+            marks[number, _heading(max(known, key=lambda arm: known[arm]))] = "bold"
+    return pd.DataFrame(rows), marks
+
+
+def _heading(arm: str) -> str:
+    """The heading of an arm's column, which must not be that of another column."""
+    return f"arm {arm}" if arm in ("class", "support") else arm
+
+
+def _single_label(of_cells: Sequence[pd.DataFrame], items: Sequence[pd.DataFrame]) -> int:
+    """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
+    # With one label for each item, every false positive of a class is the false negative of another one.
+    num_items = len(items[0]) if items else 0
+    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for of in of_cells)
+    return num_items if is_single else 0

@@ -1,21 +1,33 @@
-"""The records of the figures and the table of a study over imbalance ratios."""
+"""The records of scores by imbalance ratio and by tuning budget, and the table of ratios."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
 
+from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
-from analysis.figures.ratios import GainByRatio, ScoreByRatio, gain_by_ratio, score_by_ratio, side_by_side
+from analysis.figures.by_number import (
+    GainByRatio,
+    ScoreByBudget,
+    ScoreByRatio,
+    gain_by_ratio,
+    score_by_budget,
+    score_by_ratio,
+    side_by_side,
+)
 from analysis.frames import Findings
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC
 from analysis.report import report
 from analysis.statistics.intervals import t_interval
-from analysis.tables.ratios import scores_by_ratio
+from analysis.tables.by_number import scores_by_ratio
+from tests.analysis.cells import drawn_settings
 from tests.analysis.frames import study
+from tests.analysis.test_budget import DEV, NUM, TEST
 
 RATIO = "params.data.imbalance.ratio.negatives"
 
@@ -239,3 +251,29 @@ def test_sets_that_share_a_ratio_are_not_drawn_by_ratio() -> None:
     assert score_by_ratio(study(cells))
     assert not score_by_ratio(study([*cells, *other]))
     assert not scores_by_ratio(study([*cells, *other]))
+
+
+def test_each_arm_has_its_line() -> None:
+    """Finds lines that are shifted by one setting, and bounds of another arm."""
+    findings = Findings(drawn_settings(DEV, TEST))
+    (figure,), (made,) = score_by_budget(findings), at_budget(findings)
+    assert isinstance(figure, ScoreByBudget)
+    assert (figure.baseline, figure.budget) == ("cross_entropy", made.budget)
+    for line, arm in zip(figure.lines, made.arms, strict=True):
+        assert (line.name, line.x) == (arm.name, tuple(range(1, NUM + 1)))
+        assert line.y == tuple(score.mean for score in arm.scores)
+        assert line.low[:4] == tuple(score.low for score in arm.scores[:4])
+    assert figure.alt.startswith("Score by tuning budget: dice from 67.47 to ")
+    assert "constant" not in figure.alt + figure.caption
+    assert figure.svg().startswith("<svg")
+    assert score_by_budget(study([cell("plain", 1, 0.5)])) == []
+
+
+def test_the_constant_predictor_is_a_level_of_its_own() -> None:
+    """Finds a figure in which arms that learnt nothing look like arms that did, and scores in two formats."""
+    frame = drawn_settings(DEV, TEST).assign(**{"metrics.test/constant_f1": 0.25})
+    (figure,) = score_by_budget(Findings(frame))
+    assert isinstance(figure, ScoreByBudget)
+    assert figure.alt.endswith("; constant predictor 25.00.")
+    assert figure.caption.endswith("and the constant predictor.")
+    assert figure.svg() != replace(figure, constant=None).svg()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.figures.derivatives import figure_1, signs_of_dsc
+from analysis.figures.paper import figure_1, signs_of_dsc
 from analysis.frames import Findings
 from tests.analysis.cells import study
 

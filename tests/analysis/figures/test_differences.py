@@ -1,17 +1,75 @@
-"""The record of the critical-difference diagram: mean ranks over data sets, and the arms that are not told apart."""
+"""Forest plot and mean ranks as records: the numbers of the tables, and the critical difference."""
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from analysis.figures.ranks import Ranks, critical_difference, ranks
+from analysis.comparison import comparisons
+from analysis.figures.differences import Forest, Ranks, critical_difference, forests, ranks
 from analysis.report import side_by_side
+from analysis.tables.study import comparison
 from tests.analysis.frames import study
 
+SCORES = {"plain": [0.50, 0.51, 0.52, 0.50, 0.51], "dice": [0.7, 0.711, 0.72, 0.7, 0.711], "a<b": [0.51, 0.5, 0.5] * 2}
 
-def cells(data: str, **scores: float) -> list[dict[str, Any]]:
+
+def cells() -> list[dict[str, Any]]:
+    return [
+        {"arm": arm, "seed": seed, "metrics.test/f1": score, "metrics.test/f1_tuned": 0.5}
+        for arm, scores in SCORES.items()
+        for seed, score in enumerate(scores[:5])
+    ]
+
+
+def test_each_arm_has_its_difference_once_with_the_intervals_of_the_table() -> None:
+    """Finds rows of the tuned threshold, another order or other intervals than the table's, and a wrong grey."""
+    findings = study(cells())
+    (figure,) = forests(findings)
+    assert isinstance(figure, Forest)
+    arms = {arm.name: arm for arm in comparisons(findings)[0].arms}
+    assert [(row.arm, row.is_different) for row in figure.rows] == [("dice", True), ("a<b", False)]
+    for row in figure.rows:
+        difference = arms[row.arm].difference
+        assert difference is not None
+        assert (row.seeds, row.by_seed) == (difference.interval, arms[row.arm].by_seed)
+    assert not forests(study(cells()[:5]))
+
+
+def test_the_picture_has_its_numbers_as_text() -> None:
+    """Finds a picture without alternative text, and a name on hover that becomes markup."""
+    (figure,) = forests(study(cells()))
+    assert figure.alt.startswith("Difference to plain: dice +20.04 [")
+    first, second = re.findall(r"<title>([^<]*)</title>", figure.svg())
+    assert first.startswith("dice +20.04 [")
+    assert second.startswith("a&lt;b -0.40 [")
+    assert "<!-- test/f1 minus plain (%) -->" in figure.svg()
+    assert isinstance(figure, Forest)
+    of_one_seed = replace(figure.rows[0], new_data=replace(figure.rows[0].seeds, low=math.nan, high=math.nan))
+    assert "new data" not in replace(figure, rows=(of_one_seed,)).alt
+
+
+def test_scores_that_are_not_shares_are_written_as_in_the_table() -> None:
+    """Finds differences in percent beside a table without percent: each difference is small, but one score negative."""
+    means = {"plain": 0.3, "dice": 0.35, "focal": -0.01}
+    of_mcc = [
+        {"arm": arm, "seed": seed, "metrics.test/mcc": mean * (1 + seed % 3 / 100)}
+        for arm, mean in means.items()
+        for seed in range(5)
+    ]
+    findings = study(of_mcc, metric="test/mcc")
+    (figure,), (table,) = forests(findings), comparison(findings)
+    shown = dict(zip(table.shown["arm"], table.shown["minus plain"], strict=True))
+    assert shown["dice"].startswith("+0.05")
+    assert f"dice {shown['dice']}" in figure.alt
+    assert "<!-- test/mcc minus plain -->" in figure.svg()
+
+
+def scored(data: str, **scores: float) -> list[dict[str, Any]]:
     return [
         {"arm": arm, "seed": seed, "metrics.test/f1": score + seed / 1000, "tags.data": data}
         for arm, score in scores.items()
@@ -20,12 +78,12 @@ def cells(data: str, **scores: float) -> list[dict[str, Any]]:
 
 
 def on(data: str, **others: float) -> list[dict[str, Any]]:
-    return cells(data, plain=0.5, dice=0.7, focal=0.6, **others)
+    return scored(data, plain=0.5, dice=0.7, focal=0.6, **others)
 
 
 def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart() -> None:
     """Finds the worst arm ranked first, an arm ranked on some data sets only, and a diagram that can show nothing."""
-    last = cells("e", plain=0.7, dice=0.7, focal=0.6)
+    last = scored("e", plain=0.7, dice=0.7, focal=0.6)
     (figure,) = ranks(study([*(cell for data in "abcd" for cell in on(data, tversky=0.9)), *last]))
     assert isinstance(figure, Ranks)
     assert figure.num_data_sets == 5
@@ -63,7 +121,7 @@ def test_studies_side_by_side_are_ranked_together() -> None:
     assert made.figures[0].name == "ranks"
     assert made.figures[0].alt == "Mean ranks over data sets: dice 1.00; focal 2.00; plain 3.00."
     apart = [
-        {data: study(cells(data, plain=0.44, dice=0.5)), f"{data} again": study(cells(data, plain=0.53, focal=0.52))}
+        {data: study(scored(data, plain=0.44, dice=0.5)), f"{data} again": study(scored(data, plain=0.53, focal=0.52))}
         for data in "abcdef"
     ]
     names = {
