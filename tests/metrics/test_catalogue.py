@@ -17,7 +17,7 @@ from sklearn import metrics as reference
 from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
-from dice_ray.metrics.catalogue import LONGEST_LABEL, metric, metric_name_part, scores_of
+from dice_ray.metrics.catalogue import LONGEST_LABEL, Metric, metric, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
@@ -156,3 +156,17 @@ def test_every_metric_that_a_task_can_choose_has_its_limits() -> None:
     for name in {*scores_of("positive"), *scores_of("classes"), *scores_of("labels"), "f2", "f0.5"}:
         assert metric(name).limits == metric(f"test/{name}").limits == (-1 if name == "mcc" else 0, 1)
     assert {metric(name).limits for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {(-math.inf, math.inf)}
+
+
+def test_limits_and_direction_of_the_metrics_of_every_task() -> None:
+    """A built-in metric without limits would have a plain interval, [-76.76, 210.09] %."""
+    names = {*scores_of("positive"), *scores_of("classes"), *scores_of("labels"), "f2", "f0.5", "exact"}
+    for name in names:
+        assert metric(name) == metric(f"test/{name}")
+        assert metric(name).limits == (-1 if name == "mcc" else 0, 1)
+        assert metric(name).is_score
+        assert not metric(name).is_minimised
+    assert {name for name in names if not metric(name).needs_threshold} == {"roc_auc", "pr_auc"}
+    assert all(metric(name).is_minimised for name in ("brier", "calibration_error", "seconds"))
+    assert not any(metric(name).is_score for name in ("constant_f1", "threshold_used", "words_dropped", "answers_cut"))
+    assert {metric(name) for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {Metric()}

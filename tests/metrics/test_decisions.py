@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
+from dice_ray.metrics.classification import constant_f1
 from dice_ray.metrics.decisions import (
     best_no_answer_threshold,
     best_threshold,
@@ -71,6 +72,58 @@ def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
         probabilities = draw.uniform(0, 0.1, 600)
         used = threshold_decisions(probabilities, labels, "f1")["threshold_used"]
         assert (probabilities > used).mean() < 0.5, seed
+
+
+def dealt(groups: Labels) -> Labels:
+    """The fold of each item, of five: the items of each group are dealt out in their order."""
+    seen: dict[int, int] = {}
+    folds = []
+    for group in groups.tolist():
+        folds.append(seen.get(group, 0) % 5)
+        seen[group] = seen.get(group, 0) + 1
+    return np.array(folds)
+
+
+def test_a_tuned_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
+    """Finds folds that see themselves, an F1 at another threshold than .5, and a bar that is not above the constant."""
+    num_used = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        labels = (draw.random(40) < 0.3).astype(int)
+        # A grid, so that probabilities equal thresholds; models from useless to good, most of them off at .5.
+        logits = draw.uniform(0, 2) * (2 * labels - 1) + draw.normal(size=40) - draw.uniform(-1, 2)
+        probabilities = (1 / (1 + np.exp(-logits))).round(1)
+        folds, predicted = dealt(labels), np.zeros(40, dtype=int)
+        for fold in range(5):
+            fitted = best_threshold(probabilities[folds != fold], labels[folds != fold])
+            predicted[folds == fold] = probabilities[folds == fold] > fitted
+        at_half, fitted_f1 = (
+            float(reference.f1_score(labels, guess, zero_division=0)) for guess in (probabilities > 0.5, predicted)
+        )
+        is_used = labels.sum() >= 5 and fitted_f1 > max(at_half, 1.1 * constant_f1(labels))
+        num_used += is_used
+        expected = best_threshold(probabilities, labels) if is_used else 0.5
+        assert threshold_decisions(probabilities, labels, "f1")["threshold_used"] == expected, seed
+    assert 10 < num_used < 50
+
+
+def test_a_no_answer_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
+    num_used = 0
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        answerable = draw.random(40) < 0.6
+        scores = np.where(answerable, draw.random(40), 0.0)
+        no_answer = (draw.normal(size=40) - draw.uniform(0, 3) * answerable + draw.uniform(-1, 3)).round()
+        folds, thresholds = dealt(answerable.astype(int)), np.zeros(40)
+        for fold in range(5):
+            others = folds != fold
+            thresholds[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
+        fitted, untuned = (np.where(no_answer > each, ~answerable, scores).sum() for each in (thresholds, 0.0))
+        is_used = min(answerable.sum(), (~answerable).sum()) >= 5 and fitted > max(untuned, (~answerable).sum())
+        num_used += bool(is_used)
+        expected = best_no_answer_threshold(no_answer, scores, answerable) if is_used else 0.0
+        assert no_answer_decisions(no_answer, scores, answerable)["threshold_used"] == expected, seed
+    assert 10 < num_used < 50
 
 
 @given(
