@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.data.formats.base import RowResult
-from dice_ray.data.formats.classes import class_names
 from dice_ray.data.formats.columns import PairColumns
-from dice_ray.data.formats.rows import RowColumnsConfig, read_named_rows
+from dice_ray.data.formats.rows import RowColumnsConfig, class_names, read_named_rows
 from dice_ray.data.places import expand_path
 from dice_ray.data.reading import CHUNK, OnBadRow, SplitSource
 from dice_ray.data.records import Record

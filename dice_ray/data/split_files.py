@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from dice_ray.data.cache import file_hash
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.base import UTF_8
-from dice_ray.data.formats.spans import SpansConfig
+from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.places import expand_path, expanded
 from dice_ray.data.reading import OnBadRow, SplitSource

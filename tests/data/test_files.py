@@ -12,7 +12,7 @@ from dice_ray.data.formats.columns import TextColumns
 from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.lists import SpanColumns
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig
-from dice_ray.data.formats.spans import SpansConfig
+from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig

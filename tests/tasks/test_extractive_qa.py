@@ -17,7 +17,7 @@ from tokenizers import processors
 from transformers import PreTrainedTokenizerBase
 
 from dice_ray.config.load import Layer, resolve
-from dice_ray.data.formats.squad import SquadConfig
+from dice_ray.data.formats.questions import SquadConfig
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import gather, load
 from dice_ray.errors import DataError

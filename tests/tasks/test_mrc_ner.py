@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig as MrcNerReader
+from dice_ray.data.formats.questions import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
-from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.conllu import ConlluConfig
-from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig
+from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
+from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig
 from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
-from dice_ray.data.formats.spans import SpansConfig
-from dice_ray.data.formats.squad import SquadConfig
+from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.tables import TablesConfig
-from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig
-from dice_ray.data.formats.trees import TreesConfig
+from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig, TreesConfig
 from dice_ray.settings import Choice
 
 ReaderConfig: TypeAlias = Annotated[

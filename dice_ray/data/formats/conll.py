@@ -1,4 +1,4 @@
-"""CoNLL columns: one word a line with its tag in another column, and sentences separated by blank lines."""
+"""CoNLL columns, one word a line with its tag in another column, and CoNLL-U."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -15,8 +16,8 @@ from dice_ray.data.records import NestedRecord, Record, TaggedRecord
 from dice_ray.errors import shown
 
 DOCUMENT = "-DOCSTART-"
-BEGIN, END = "#begin document", "#end document"
-"""The first and the last line of a document of CoNLL-2012."""
+BEGIN = "#begin document"
+"""The first line of a document of CoNLL-2012."""
 
 
 class ConllConfig(TextReaderBranch):
@@ -29,7 +30,7 @@ class ConllConfig(TextReaderBranch):
             these, the records have spans that may nest, for the task `mrc_ner`.
         tags: What the tags mark. With `brackets` (CoNLL-2012), sentences may differ in their number of columns, and
             the lines `#begin document` and `#end document` are no words.
-        comment: The prefix of comment lines, which are counted as drops. By default there are none, as `#` may be a
+        comment: The prefix of comment lines. By default there are none, as `#` may be a
             word. A line within a sentence that has all columns is a word, whatever its prefix.
         digit: Whether each word ends in a segmentation digit, which is removed (Weibo).
     """
@@ -54,27 +55,22 @@ class ConllConfig(TextReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
-        comments: list[Drop] = []  # of the current sentence, which is yielded first
         document: int | None = None
         # A blank line after the last one ends the last sentence.
         for line, text in chain(self.lines(path), [(0, "")]):
-            if self.tags == "brackets" and text.startswith((BEGIN, END)):
+            if self.tags == "brackets" and text.startswith((BEGIN, "#end document")):
                 text = DOCUMENT if text.startswith(BEGIN) else ""
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
-                comments.append(Drop(line, "a comment"))
-                continue
+                continue  # no row, so it is not counted
             if columns and columns[0] != DOCUMENT:
                 width = len(columns) if not width or (self.tags == "brackets" and not sentence) else width
                 sentence.append((line, columns))
                 continue
             if sentence:
                 yield in_document(self._sentence(sentence, width, labels), document)
-            yield from comments
-            sentence, comments = [], []
-            if columns:
-                document = line
-                yield Drop(line, "a document mark")
+            sentence = []
+            document = line if columns else document
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:
         layers = [] if labels == "ignored" else [self.tag, *self.inner]
@@ -103,3 +99,48 @@ def split(text: str) -> list[str]:
 def words_of(text: str) -> list[str]:
     """Split a sentence into words at ASCII spaces and tabs."""
     return [word for word in re.split("[ \t]+", text) if word]
+
+
+class ConlluConfig(TextReaderBranch):
+    """Syntactic words with their part of speech; multiword ranges (`29-30`) and empty nodes (`8.1`) are skipped.
+
+    Attributes:
+        tag: `upos`, the universal part of speech, or `xpos`, that of the language.
+    """
+
+    name = "conllu"
+    record_type = TaggedRecord
+
+    tag: Literal["upos", "xpos"] = "upos"
+
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
+        sentence: list[tuple[int, str]] = []
+        document: int | None = None
+        # A blank line after the last one ends the last sentence.
+        for line, text in chain(self.lines(path), [(0, "")]):
+            if text.strip(" \t"):
+                if not text.startswith("#"):
+                    sentence.append((line, text))
+                elif re.match(r"#\s*newdoc\b", text):
+                    document = line
+            elif sentence:
+                yield in_document(self._sentence(sentence, labels), document)
+                sentence = []
+
+    def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:
+        words: list[str] = []
+        tags: list[str] = []
+        for line, text in rows:
+            columns = text.split("\t")
+            if len(columns) != 10:
+                return Bad(line, "10 columns apart by tabs", f"{len(columns)}: {shown(text)}")
+            if columns[0] != str(len(words) + 1):
+                if re.fullmatch(r"\d+-\d+|\d+\.\d+", columns[0]):
+                    continue
+                return Bad(line, f"the word number {len(words) + 1}", shown(columns[0]))
+            words.append(columns[1])
+            tags.append(columns[3 if self.tag == "upos" else 4])
+        place = rows[0][0]
+        if labels == "ignored":
+            return tagged_record(place, words, None, "plain")
+        return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged_record(place, words, tags, "plain")

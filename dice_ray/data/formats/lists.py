@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dice_ray.data.formats.annotated import SpanSettings
 from dice_ray.data.formats.base import NO_WORDS, UNLABELLED, Bad, Drop, Kept, Labels, RowResult
-from dice_ray.data.formats.json_spans import annotated
-from dice_ray.data.formats.squad import Several, answered_question
+from dice_ray.data.formats.questions import Several, answered_question
+from dice_ray.data.formats.span_files import annotated
+from dice_ray.data.formats.spans import SpanSettings
 from dice_ray.data.formats.tags import TagKind, named, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
 from dice_ray.errors import shown

@@ -1,59 +1,156 @@
-"""Texts with annotated spans: JSON of annotation tools, folders of brat, and PubTator."""
+"""Texts with annotated spans: what a span means, and the record of a text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from dice_ray.data.formats.annotated import PlacedText, SpanSettings
-from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch
-from dice_ray.data.formats.brat import brat_texts
-from dice_ray.data.formats.json_rows import json_rows
-from dice_ray.data.formats.json_spans import TEXTS, annotated, is_unlabelled
-from dice_ray.data.formats.pubtator import is_pubtator, pubtator_texts
+import regex
+
+from dice_ray.data.formats.base import (
+    NO_WORDS,
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    RowPlace,
+    RowResult,
+)
+from dice_ray.data.formats.tags import in_order
+from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
 from dice_ray.errors import shown
+from dice_ray.settings import Settings
+from dice_ray.unspaced import UNSPACED
+
+WORD: Final = regex.compile(rf"{UNSPACED.pattern}|[\p{{L}}\p{{N}}][\p{{L}}\p{{N}}\p{{M}}\u200c\u200d]*|\S\p{{M}}*")
+"""A character of a script that puts no spaces between words, letters and digits with their marks, or a symbol.
+
+Marks are the vowel signs of Devanagari and accents that follow their letter, which `\\w` of Python's `re` leaves out.
+"""
+MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
+MISPLACED: Final = "a span whose text does not stand at its place"
+OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
+IN_PIECES: Final = "a span of several pieces, which is left out"
+Overlapping: TypeAlias = Literal["longest", "all"]
+Ends: TypeAlias = Literal["after", "last"]
 
 
-class SpansConfig(SpanSettings, TextReaderBranch):
-    """JSON lines or a JSON list of texts with their spans: `[start, end, type]`, or objects with these as keys.
+class AnnotatedSpan(NamedTuple):
+    """A span of characters or of words as the file gives it; `text` is its text if that is given."""
 
-    A text is split into words at spaces and symbols (into characters in Chinese, Japanese and Thai). A span that does
-    not align with them is widened to whole words, which is counted. Where the file has words, spans are of words. A
-    folder is read as brat's: texts with annotations in files `.txt` and `.ann`, whose lines become records. A file of
-    PubTator (`pmid|t|title`, `pmid|a|abstract`, then a line for each span) gives a record of each title and abstract.
+    start: int
+    end: int
+    type: str
+    text: str | None = None
+    in_pieces: bool = False
+
+
+class Annotated(NamedTuple):
+    """A text, or its words, and its spans; None for spans that are missing or malformed."""
+
+    text: str | tuple[str, ...]
+    spans: Sequence[AnnotatedSpan] | None
+
+
+class PlacedText(NamedTuple):
+    """An annotated text, its place in the file, and the document that it is a part of."""
+
+    place: RowPlace
+    id: str
+    annotated: Annotated
+    document: str = ""
+
+
+class SpanSettings(Settings):
+    """What spans mean, for all readers of spans.
 
     Attributes:
         ends: Whether the end of a span is the place `after` its last character or word, or that of the `last` one.
         overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
     """
 
-    name = "spans"
+    ends: Ends = "after"
+    overlapping: Overlapping = "longest"
 
-    def files(self, path: Path) -> list[Path]:
-        if not path.is_dir():
-            return [path]
-        return sorted(each for each in path.iterdir() if each.suffix in (".txt", ".ann"))
+    def yields(self) -> type[Record]:
+        """The type of the records."""
+        return NestedRecord if self.overlapping == "all" else TaggedRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        if path.is_dir():
-            texts: Iterator[PlacedText | Bad | Drop] = brat_texts(path, self.encoding, labels)
-        elif is_pubtator(path, self.encoding):
-            texts = pubtator_texts(path, self.encoding)
+    def span_record(
+        self, place: RowPlace, id: str, found: Annotated, document: str = "", *, labels: Labels = "read"
+    ) -> RowResult:
+        """The record of an annotated text."""
+        text = found.text
+        if isinstance(text, str):
+            words = [(word.start(), word.end()) for word in WORD.finditer(text)]
+            written = tuple(text[start:end] for start, end in words)
+        else:  # places are those of words
+            words, written = [(number, number + 1) for number in range(len(text))], text
+        if not written:
+            return Drop(place, NO_WORDS)
+        if not all(written):
+            return Bad(place, "no empty word", shown(" ".join(written)))
+        if labels == "ignored":
+            kind = NestedRecord if self.overlapping == "all" else TaggedRecord
+            return Kept(place, kind(id, written, (), document), document=document or None)
+        after = 1 if self.ends == "last" else 0
+        spans = None if found.spans is None else [span._replace(end=span.end + after) for span in found.spans]
+        if spans is None or any(not 0 <= span.start < span.end <= len(text) for span in spans):
+            return Bad(place, "spans within the text, each with start, end and type", shown(found))
+        in_words, notes = _in_words(text, words, spans)
+        if self.overlapping == "all":
+            record: Record = NestedRecord(id, written, in_order(set(in_words)), document)
         else:
-            texts = self._json_texts(path, labels)
-        for text in texts:
-            yield self.span_record(*text, labels=labels) if isinstance(text, PlacedText) else text
+            tags, overlap = _tags(len(words), in_words)
+            notes += [OVERLAPPING] if overlap else []
+            record = TaggedRecord(id, written, tags, document)
+        return Kept(place, record, tuple(dict.fromkeys(notes)), document or None)
 
-    def _json_texts(self, path: Path, labels: Labels) -> Iterator[PlacedText | Bad | Drop]:
-        for line, row in json_rows(path, self.encoding):
-            if isinstance(row, Bad):
-                yield row
-            elif isinstance(row, dict) and row.get("answer", "accept") != "accept" and labels == "read":
-                yield Drop(line, "a text that the annotator did not accept")
-            elif labels == "read" and is_unlabelled(row):
-                yield Drop(line, UNLABELLED)
-            elif (found := annotated(row)) is None:
-                yield Bad(line, f"a text under one of {', '.join(TEXTS)}", shown(row))
-            else:
-                id_ = row["id"] if isinstance(row, dict) and type(row.get("id")) in (int, str) else line
-                yield PlacedText(line, str(id_), found)
+
+def of_line(spans: Sequence[AnnotatedSpan], start: int, end: int) -> list[AnnotatedSpan]:
+    """The spans that begin in a line, or at the line break before it, by their places in the line.
+
+    A span that goes on in the next line is in pieces.
+    """
+    return [
+        span._replace(
+            start=max(0, span.start - start),
+            end=min(span.end, end) - start,
+            in_pieces=span.in_pieces or span.end > end,
+        )
+        for span in spans
+        if start - 1 <= span.start < end
+    ]
+
+
+def _in_words(
+    text: str | tuple[str, ...], words: Sequence[tuple[int, int]], spans: Sequence[AnnotatedSpan]
+) -> tuple[list[WordSpan], list[str]]:
+    """The spans in words, and notes on those that do not fit them."""
+    found, notes = list[WordSpan](), list[str]()
+    for span in spans:
+        inside = [place for place, (start, end) in enumerate(words) if start < span.end and span.start < end]
+        if span.in_pieces:
+            notes.append(IN_PIECES)
+            continue
+        at_place = text[span.start : span.end]
+        if isinstance(at_place, str) and span.text is not None and span.text.strip() != at_place.strip():
+            notes.append(MISPLACED)
+        if not inside:  # white space
+            notes.append(MISALIGNED)
+            continue
+        if words[inside[0]][0] < span.start or words[inside[-1]][1] > span.end:
+            notes.append(MISALIGNED)
+        found.append(WordSpan(span.type, inside[0], inside[-1] + 1))
+    return found, notes
+
+
+def _tags(num_words: int, spans: Iterable[WordSpan]) -> tuple[tuple[str, ...], bool]:
+    """The IOB2 tags of the words, and whether spans overlap, of which the longest are kept."""
+    tags, overlap = ["O"] * num_words, False
+    for span in sorted(spans, key=lambda span: (span.first - span.end, span.first)):
+        if any(tag != "O" for tag in tags[span.first : span.end]):
+            overlap = True
+            continue
+        tags[span.first : span.end] = [f"B-{span.type}", *[f"I-{span.type}"] * (span.end - span.first - 1)]
+    return tuple(tags), overlap

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from dice_ray.data.formats.annotated import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.formats.base import Bad, Labels, RowResult
 from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.formats.tags import TagKind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 from dice_ray.errors import shown

@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from dice_ray.data.formats.json_spans import annotated
 from dice_ray.data.formats.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.formats.span_files import annotated
 from dice_ray.data.guess.base import READER, Attempt, Guess
 from dice_ray.data.guess.documents import guess_questions
 from dice_ray.data.guess.spans import guess_span_settings

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.formats.annotated import MISALIGNED, MISPLACED, OVERLAPPING
 from dice_ray.data.formats.columns import Column
-from dice_ray.data.formats.json_spans import ENDS, STARTS
-from dice_ray.data.formats.pubtator import is_pubtator
+from dice_ray.data.formats.span_files import ENDS, STARTS, is_pubtator
+from dice_ray.data.formats.spans import MISALIGNED, MISPLACED, OVERLAPPING
 from dice_ray.data.guess.base import MAX_BAD_SHARE, READER, Attempt, Guess, attempt, first_character
 from dice_ray.data.guess.tagged import guess_nested, guess_tagging
 from dice_ray.data.records import TaggedRecord

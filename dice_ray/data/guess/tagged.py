@@ -11,7 +11,6 @@ from typing import Final
 
 from dice_ray.data.formats.base import lines
 from dice_ray.data.formats.conll import BEGIN, DOCUMENT, split
-from dice_ray.data.formats.conllu import NUM_COLUMNS
 from dice_ray.data.formats.sentences import stem_of
 from dice_ray.data.formats.tags import TagKind, parsed, word_spans
 from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
@@ -39,7 +38,7 @@ def guess_conllu(path: Path, encoding: str) -> Guess | str:
     if result.reason:
         return result.reason
     why = {
-        READER: f"{NUM_COLUMNS} columns with numbered words.",
+        READER: "10 columns with numbered words.",
         f"{READER}.conllu.tag": "The file has no universal parts of speech.",
     }
     return guess_tagging(result, "plain", why)

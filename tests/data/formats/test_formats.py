@@ -15,15 +15,12 @@ from pydantic import ValidationError
 
 from dice_ray.data.formats.base import Bad, Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.formats.columns import PairColumns, TextColumns
-from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.conllu import ConlluConfig
-from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig
+from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
+from dice_ray.data.formats.questions import MISPLACED, MrcNerReaderConfig, SquadConfig
 from dice_ray.data.formats.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
-from dice_ray.data.formats.squad import MISPLACED, SquadConfig
 from dice_ray.data.formats.tags import in_document
-from dice_ray.data.formats.texts import FasttextConfig
-from dice_ray.data.formats.trees import TreesConfig
+from dice_ray.data.formats.texts import FasttextConfig, TreesConfig
 from dice_ray.data.records import (
     AnswerSpan,
     NestedRecord,
@@ -53,13 +50,12 @@ def test_conll_sentences_end_at_any_line_without_text(tmp_path: Path, separator:
     assert read(ConllConfig(), tmp_path, content) == [tagged(1, "a b", "O B-X"), tagged(5, "c", "B-X")]
 
 
-def test_conll_takes_chosen_columns_and_counts_document_marks(tmp_path: Path) -> None:
+def test_conll_takes_chosen_columns_and_document_marks(tmp_path: Path) -> None:
     content = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP I-ORG\nrejects VBZ  B-VP O\n-DOCSTART- -X- -X- O\n. . O O\n"
-    marks = [Drop(1, "a document mark"), Drop(5, "a document mark")]
     named, parts = read(ConllConfig(), tmp_path, content), read(ConllConfig(tag=1, tags="plain"), tmp_path, content)
     for results, tags in ((named, "B-ORG O"), (parts, "NNP VBZ")):
         first, second = tagged(3, "EU rejects", tags), tagged(6, ".", "O" if tags == "B-ORG O" else ".")
-        assert results == [marks[0], in_document(first, 1), marks[1], in_document(second, 5)]
+        assert results == [in_document(first, 1), in_document(second, 5)]
     in_second = Kept(6, TaggedRecord("6", (".",), ("O",), document="5"), document=5)
     assert named[-1] == in_second
 
@@ -74,8 +70,9 @@ def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
 
 
 def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
+    """`init` said that half of the rows of a file were dropped, as its comments were counted as rows."""
     results = read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n")
-    assert results == [tagged(2, "#", "O"), Drop(1, "a comment")]
+    assert results == [tagged(2, "#", "O")]
     assert read(ConllConfig(digit=True), tmp_path, "a0\tO\n71\tB-PER.NOM\n") == [tagged(1, "a 7", "O B-PER.NOM")]
 
 
@@ -83,11 +80,7 @@ def test_conll_takes_no_word_within_a_sentence_for_a_comment(tmp_path: Path) -> 
     content = "# id 1\nin O\n#paris B-location\n# seen by two\n#rstats O\n\n# id\na O\n\n# the end of it\n"
     assert read(ConllConfig(comment="#"), tmp_path, content) == [
         tagged(2, "in #paris #rstats", "O B-location O"),
-        Drop(1, "a comment"),
-        Drop(4, "a comment"),
         tagged(8, "a", "O"),
-        Drop(7, "a comment"),
-        Drop(10, "a comment"),
     ]
 
 

@@ -12,8 +12,8 @@ import pytest
 from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
 from dice_ray.data.formats.columns import PairColumns, TextColumns
 from dice_ray.data.formats.lists import QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.formats.questions import MISPLACED, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig, RowColumnsConfig
-from dice_ray.data.formats.squad import MISPLACED, SquadConfig
 from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
 
 

@@ -15,15 +15,13 @@ from pyarrow import parquet
 
 from dice_ray.data.formats.base import ReaderBranch
 from dice_ray.data.formats.columns import PairColumns, TextColumns
-from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.conllu import ConlluConfig
+from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
 from dice_ray.data.formats.lists import QuestionColumns, TaggedColumns
-from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig
+from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig
 from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
-from dice_ray.data.formats.squad import SquadConfig
 from dice_ray.data.formats.tables import TablesConfig
-from dice_ray.data.formats.trees import TreesConfig
+from dice_ray.data.formats.texts import TreesConfig
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 

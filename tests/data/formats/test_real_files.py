@@ -8,13 +8,12 @@ import pytest
 
 from dice_ray.data.formats.base import ReaderBranch
 from dice_ray.data.formats.columns import TextColumns
-from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.conllu import ConlluConfig
+from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
+from dice_ray.data.formats.questions import MISPLACED, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig
 from dice_ray.data.formats.sentences import ParallelConfig
-from dice_ray.data.formats.squad import MISPLACED, SquadConfig
 from dice_ray.data.formats.tables import TablesConfig
-from dice_ray.data.formats.trees import TreesConfig
+from dice_ray.data.formats.texts import TreesConfig
 from dice_ray.data.records import QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.sources import gather
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dice_ray.data.formats.annotated import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, WORD
 from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Kept, RowResult
-from dice_ray.data.formats.spans import SpansConfig
+from dice_ray.data.formats.span_files import SpansConfig
+from dice_ray.data.formats.spans import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, WORD
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.words import SpanRows
 from dice_ray.data.guess import guess

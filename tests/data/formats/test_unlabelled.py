@@ -13,16 +13,13 @@ from pyarrow import parquet
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.base import Drop, Kept, ReaderBranch
 from dice_ray.data.formats.columns import TextColumns
-from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.formats.conllu import ConlluConfig
-from dice_ray.data.formats.mrc_ner import MrcNerReaderConfig
+from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
+from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
-from dice_ray.data.formats.spans import SpansConfig
-from dice_ray.data.formats.squad import SquadConfig
+from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.tables import TablesConfig
-from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig
-from dice_ray.data.formats.trees import TreesConfig
+from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig, TreesConfig
 from dice_ray.data.formats.words import WordColumns
 from dice_ray.data.records import TaggedRecord, TextRecord
 from dice_ray.errors import DataError
