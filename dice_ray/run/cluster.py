@@ -12,7 +12,6 @@ sent to Ray first calls `enter` with the `surroundings` of the process that send
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import secrets
@@ -28,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, counted, first_line
 from dice_ray.remote import store_url
+from dice_ray.run import ray_internals
 from dice_ray.run.output import redirected
 from dice_ray.run.stopping import postponed
 
@@ -97,12 +97,7 @@ class Cluster:
     @property
     def lost(self) -> str | None:
         """The process of our own Ray that has died, without which nothing can be run; None where all are well."""
-        # Internal of Ray 2.60. Ray itself notices after 14 s (raylet) or 60 s (gcs_server), and ends this process.
-        from ray._private import worker
-
-        node: Any = worker._global_node
-        dead = [kind for kind, _ in node.dead_processes()] if self.is_own and node is not None else []
-        return next((kind for kind in ("gcs_server", "raylet") if kind in dead), None)
+        return ray_internals.dead_process() if self.is_own else None
 
     @property
     def cpus(self) -> int:
@@ -146,7 +141,7 @@ def prepare(address: str | None) -> str:
         os.environ.update({**QUIET, **LOOPBACK})
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
         if "ray" in sys.modules:
-            _read_settings_again()
+            ray_internals.read_settings_again()
         return address
     if "ray" in sys.modules and all(os.environ.get(name) == value for name, value in LOOPBACK.items()):
         raise RunError(
@@ -157,18 +152,6 @@ def prepare(address: str | None) -> str:
     if address != "auto":
         _check_address(address)
     return address
-
-
-def _read_settings_again() -> None:
-    """Make Ray, which was imported before, read `LOOPBACK` and its token from the environment."""
-    # Internals of Ray 2.60: the only settings that its driver keeps from the import. Those of the processes that it
-    # starts come from the environment anyway.
-    from ray._private import ray_constants
-    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
-
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    Config.initialize("")
-    AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _check_address(address: str) -> None:
@@ -236,7 +219,7 @@ def started(
                 )
             yield cluster
         finally:
-            _free_handles(answers=cluster is None or cluster.lost != "gcs_server")
+            ray_internals.free_handles(gcs_answers=cluster is None or cluster.lost != "gcs_server")
             if address != RUNNING:
                 ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
@@ -246,30 +229,6 @@ def _scratch() -> Path:
     """A new temporary folder, in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS."""
     is_short = len(os.fsencode(tempfile.gettempdir() + SOCKET)) <= LONGEST_SOCKET
     return Path(tempfile.mkdtemp(prefix="dice_ray-", dir=None if is_short else "/tmp"))
-
-
-def _free_handles(*, answers: bool) -> None:
-    """Free the handles of actors: one that is freed after the shutdown kills this process.
-
-    Args:
-        answers: Whether Ray's `gcs_server` still runs; otherwise each call would wait for it for 60 s.
-    """
-    if answers:
-        gc.collect()
-        return
-    # Internals of Ray 2.60: Tune's handles remove their placement groups, and the raylet waits for the other processes.
-    from ray._private import worker
-    from ray.air.execution.resources import placement_group
-
-    node: Any = worker._global_node
-    handles: Any = placement_group
-    remove = handles.remove_placement_group
-    handles.remove_placement_group = lambda group: None
-    try:
-        gc.collect()
-    finally:
-        handles.remove_placement_group = remove
-    node.kill_all_processes(check_alive=False)
 
 
 def surroundings() -> dict[str, str]:
@@ -296,33 +255,22 @@ def hide_unasked_gpus(asked: float) -> None:
 
 
 def _check_own_address(address: str) -> None:
-    """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback.
-
-    Ray replaces it by the machine's own (2.60). A head that listens on loopback alone, or a tunnel to one, does not
-    answer there, and Ray would retry for minutes without a message.
-    """
-    from ray._private.services import resolve_ip_for_localhost
-
+    """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback."""
     host, _, port = address.rpartition(":")
-    if host and (own := resolve_ip_for_localhost(host)) != host:
+    if host and (own := ray_internals.own_address(host)) != host:
         check_answers(own, int(port), f"{own}:{port}, which Ray uses in place of {address}")
 
 
 def _init(address: str, options: Mapping[str, Any]) -> None:
     import ray
-    from ray._private import utils
 
     _check_own_address(address)
-    replace = utils.set_sigterm_handler
-    utils.set_sigterm_handler = lambda handler: None  # Ray's own ends the process without a message (Ray 2.60)
     try:
-        with postponed():  # an exception within would make this process crash as it ends
+        with ray_internals.sigterm_handler_kept(), postponed():  # an exception in ray.init would crash this process
             ray.init(address=address, configure_logging=False, **options)
     except Exception as error:
         must = "start" if address == "local" else "answer"
         raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
-    finally:
-        utils.set_sigterm_handler = replace
 
 
 def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from dice_ray.errors import BusyError, DiceRayError, InputError, RunError, UnknownNameError, first_line
+from dice_ray.run import ray_internals
 from dice_ray.run.cluster import check_answers
 
 if TYPE_CHECKING:
@@ -274,22 +275,16 @@ def _check_size(folder: Path, excluded: Sequence[str]) -> None:
     Raises:
         InputError: They do.
     """
-    # Internals of Ray 2.60, so that the same files are counted which its client packs.
-    from ray._private.ray_constants import DASHBOARD_CLIENT_MAX_SIZE, get_runtime_env_default_excludes
-    from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
-
-    size = 0
+    size, largest = 0, ray_internals.max_job_bytes()
 
     def add(path: Path) -> None:
         nonlocal size
         size += path.stat().st_size if path.is_file() else 0
-        if size > DASHBOARD_CLIENT_MAX_SIZE:
+        if size > largest:
             raise InputError(
-                f"the files that a job gets must be at most {DASHBOARD_CLIENT_MAX_SIZE >> 20} MiB, and those of the "
+                f"the files that a job gets must be at most {largest >> 20} MiB, and those of the "
                 f"working directory {folder} are more: name what it does not need in .gitignore or .rayignore, submit "
                 "from another folder, or put large data into $DICE_RAY_DATA on the cluster"
             )
 
-    patterns = [*get_runtime_env_default_excludes(), *excluded]
-    silent = logging.Logger("silent", logging.CRITICAL)
-    _dir_travel(folder, [_get_excludes(folder, patterns)], add, include_gitignore=True, logger=silent)
+    ray_internals.visit_packed(folder, excluded, add)

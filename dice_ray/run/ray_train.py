@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError
-from dice_ray.run import elastic, head
+from dice_ray.run import head, ray_internals
 from dice_ray.run.cluster import enter, surroundings
 from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
 from dice_ray.run.here import Events, train_here
@@ -144,7 +144,7 @@ def remove_leftover_group(folder: Path) -> None:
     group_id, _, request = file.read_text().partition(" ")
     if group_id in ray.util.placement_group_table():  # the groups of a Ray that has ended are gone
         ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group_id))))
-        elastic.cancel(request)
+        ray_internals.cancel_request(request)
     file.unlink(missing_ok=True)
 
 
@@ -161,7 +161,7 @@ def _worker(settings: dict[str, Any]) -> None:
     if is_rank_zero:
         group = ray.util.get_current_placement_group()
         assert group is not None
-        (folder / PLACEMENT_GROUP).write_text(f"{group.id.hex()} {elastic.request_of_this_run()}")
+        (folder / PLACEMENT_GROUP).write_text(f"{group.id.hex()} {ray_internals.request_of_this_run()}")
         events.put(group)
     reported = time.monotonic()
     try:

@@ -13,7 +13,7 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError, reason_of
-from dice_ray.run import cluster, doctor, elastic, head, store
+from dice_ray.run import cluster, doctor, head, ray_internals, store
 from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
@@ -88,7 +88,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
                 cluster.check_accelerator(ray.nodes, launch.accelerator_type)
                 if launch.min_workers:
-                    elastic.start_coordinator()
+                    ray_internals.start_coordinator()
                 check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)
                 if screen and (unused := cluster.unused_gpus(launch, ray.nodes)):
                     screen.show(unused)

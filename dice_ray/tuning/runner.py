@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import arrivals, cluster, doctor, elastic, head
+from dice_ray.run import arrivals, cluster, doctor, head, ray_internals
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG, write_atomically
@@ -101,7 +101,7 @@ class Session:
                         stack.enter_context(head.watched(joined, self._end_without_head))
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
                     if self.plan.base().launch.min_workers:
-                        elastic.start_coordinator()
+                        ray_internals.start_coordinator()
                     return joined
 
                 @cache

@@ -1,0 +1,28 @@
+"""Private modules of Ray are used in one file, which an upgrade of Ray has to check."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.house.tree import REPOSITORY
+
+
+def private_modules(file: Path) -> Iterator[str]:
+    """The modules of Ray that a file imports whose path has a part that begins with an underscore."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            if name.startswith("ray.") and "._" in name:
+                yield name
+
+
+def test_private_modules_of_ray_are_imported_in_one_file() -> None:
+    importing = {file.name for file in (REPOSITORY / "dice_ray").rglob("*.py") if list(private_modules(file))}
+    # memory.py catches what Tune raises of a trial that was killed for its memory.
+    assert importing - {"memory.py"} == {"ray_internals.py"}
