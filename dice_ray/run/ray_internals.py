@@ -52,7 +52,7 @@ def own_address(host: str) -> str:
     """
     from ray._private.services import resolve_ip_for_localhost
 
-    return resolve_ip_for_localhost(host)
+    return str(resolve_ip_for_localhost(host))
 
 
 @contextmanager
