@@ -17,7 +17,7 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
         out: A file to write it to.
     """
     from dice_ray.run.folder import check_output, write_output
-    from dice_ray.tuning.ranking import preset
+    from dice_ray.tuning.export import preset
 
     if out is not None:
         check_output(out)
@@ -36,10 +36,10 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         file: A new file.
     """
     from dice_ray.run.folder import check_output
-    from dice_ray.tuning import export
+    from dice_ray.tuning.export import optuna_study
 
     if (file := Path(file)).exists():
         raise InputError(f"an Optuna study must be written to a new file, got {file}")
     check_output(file)
     shipped.folder_of("search_spaces")
-    return export.export(runs_folder() / sweep, file)
+    return optuna_study(runs_folder() / sweep, file)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
 from dice_ray.api.places import place, runs_folder
@@ -16,29 +16,27 @@ from dice_ray.errors import InputError, RunError
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, TrialCounts
-    from dice_ray.tuning.plan import SweepPlan
-    from dice_ray.tuning.study import StudyPlan
+    from dice_ray.tuning.plan import Plan
 
 
-def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
+def run_plan(plan: Plan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
     """Run what a plan asks for and its folder does not hold yet, or estimate it.
 
     Raises:
         InputError: A model cannot be registered under this name, or the sweep has no best one.
     """
-    from dice_ray.tuning import ablation, sweep
+    from dice_ray.tuning import runner
     from dice_ray.tuning.estimate import estimate
-    from dice_ray.tuning.plan import SweepPlan
 
     tracking.check_register(register)
-    if register and isinstance(plan, SweepPlan) and plan.objectives:
+    if register and not plan.has_best:
         raise InputError("a search for several objectives must leave out --register: it has no best trial to register")
     folder = runs_folder() / plan.name
     if is_dry:
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
     with interruptible(plan.name, plan.name) as stop:
         driver = replace(driver, is_stopped=stop)
-        counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
+        counts = runner.run(plan, folder, driver)
         stop.check()
         return _result(plan, folder, counts, register)
 
@@ -68,7 +66,7 @@ def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: 
     return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
 
 
-def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
+def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
     """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
 
     Raises:
@@ -78,7 +76,6 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     from dice_ray.run.output import redirected
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
-    from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.ranking import best_in
 
     ledger = ledger_in(folder)
@@ -92,12 +89,10 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     if counts.is_finished:
         with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
             store_outcome(plan.name, folder)
-    objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
-    if counts.is_finished and not objectives and (best := best_in(ledger)) is not None:
-        split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
+    if counts.is_finished and plan.has_best and (best := best_in(ledger)) is not None:
         # The best cell may be of a variant that an earlier call asked for.
         store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
         if store_text or register:
-            tracking.keep_best(place(f"{plan.name}/{best}"), split, store_text=store_text, register=register)
-    is_study = counts.is_finished and not isinstance(plan, SweepPlan)
+            tracking.keep_best(place(f"{plan.name}/{best}"), plan.split, store_text=store_text, register=register)
+    is_study = counts.is_finished and plan.split == "test"
     return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

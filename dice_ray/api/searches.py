@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
     from dice_ray.run.driver import Show
-    from dice_ray.tuning.earlier import Point
+    from dice_ray.tuning.space import Point
 
 DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
 """Samplers with an initial point; brute force goes through a grid."""
@@ -90,10 +90,9 @@ def tune(
         show: As in `train`.
     """
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.earlier import own_point
-    from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.samplers import check_settings
-    from dice_ray.tuning.space import Space
+    from dice_ray.tuning.space import Space, own_point
+    from dice_ray.tuning.sweep import SweepPlan
 
     check_lists(objectives=objectives)
     preset = preset_of(preset)
@@ -138,15 +137,15 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
         UnknownNameError: They published none for that preset.
         InputError: The space searches nothing of what they published.
     """
-    from dice_ray.tuning import earlier
     from dice_ray.tuning.space import Space
+    from dice_ray.tuning.space import points as reduced
 
     shipped.folder_of("search_spaces")
     from search_spaces.published import PUBLISHED as settings_of
 
     if str(preset) not in settings_of:
         raise UnknownNameError("preset with published settings", str(preset), settings_of)
-    points = earlier.points(settings_of[str(preset)], Space(shipped.space_address(space)))
+    points = reduced(settings_of[str(preset)], Space(shipped.space_address(space)))
     if not points:
         losses = sorted({point["loss"] for point in settings_of[str(preset)]})
         raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
@@ -186,8 +185,8 @@ def resume(
     """
     from dice_ray.run.driver import Driver
     from dice_ray.run.folder import can_be_resumed, holds_plan, stored_config
-    from dice_ray.tuning import plan_file, sweep
-    from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning import plan_file
+    from dice_ray.tuning.ledger import ledger_in
 
     if "/" in name:
         above = name.partition("/")[0]
@@ -208,17 +207,8 @@ def resume(
             f"runs: rename the folder back to resume it. To begin another one with what it found: `dice-ray tune "
             f"--warm-start {plan.name}`"
         )
-    if isinstance(plan, SweepPlan):
-        if more_trials and sweep.is_exhausted(plan, folder, address):
-            raise InputError(f"{name} has tried all that its space holds: no trial can be added")
-        more = {"seeds": plan.seeds if seeds is None else seeds, "top": plan.top if top is None else top}
-        if more["seeds"] < plan.seeds or more["top"] < plan.top:
-            planned, got = f"{plan.seeds} and {plan.top}", f"{more['seeds']} and {more['top']}"
-            raise InputError(f"--seeds and --top must be at least those of {name}, {planned}, got {got}")
-        plan = plan.model_copy(update={"trials": plan.trials + more_trials, **more})
-    elif more_trials or seeds or top:
-        raise InputError(f"{name} is a study, which has no trials to add: it grows by arms, variants and seeds")
-    return run_plan(plan, driver, is_dry=dry_run, register=register)
+    grown = plan.grown(ledger_in(folder), address, more_trials, seeds, top)
+    return run_plan(grown, driver, is_dry=dry_run, register=register)
 
 
 def ablate(
@@ -268,8 +258,8 @@ def ablate(
     """
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
+    from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.study import StudyPlan, Variant
-    from dice_ray.tuning.tuned import shared, tuned
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
     if seeds < 1:
@@ -317,8 +307,8 @@ def ablate(
         ),
     )
     if tune_shared:
-        plan = shared(plan, runs_folder() / tune_shared)
+        plan = with_shared_settings(plan, runs_folder() / tune_shared)
     if tuned_from:
-        plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
+        plan = with_tuned_arms(plan, [runs_folder() / sweep for sweep in tuned_from])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     return run_plan(plan.with_contents(), driver, is_dry=dry_run)

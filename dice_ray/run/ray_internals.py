@@ -153,6 +153,42 @@ def cancel_request(request: str) -> None:
         running.cancel_request.remote(request)
 
 
+@contextmanager
+def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Iterator[None]:
+    """Within the block, Ray Tune takes a process that was killed for its memory as a failure of its trial alone.
+
+    Ray 2.60: Tune takes the end of an actor as a failure of its trial, but raises on `OutOfMemoryError`, which is not a
+    `RayActorError`. Without it: one trial that takes too much memory ends the driver.
+
+    Args:
+        reason: The reason of the failure, from Ray's message and the id of the actor.
+    """
+    from ray.air.execution._internal import RayActorManager
+    from ray.exceptions import OutOfMemoryError, RayActorError
+
+    manager: Any = RayActorManager
+    at_start, at_work = manager._actor_start_failed, manager._actor_task_failed
+
+    def as_actor_error(self: Any, tracked_actor: Any, exception: Exception) -> Exception:
+        if not isinstance(exception, OutOfMemoryError):
+            return exception
+        actor, _ = self._live_actors_to_ray_actors_resources[tracked_actor]
+        actor_id: str = actor._actor_id.hex()
+        return RayActorError(actor_id, reason(str(exception), actor_id))
+
+    def start_failed(self: Any, tracked_actor: Any, exception: Exception) -> None:
+        at_start(self, tracked_actor, as_actor_error(self, tracked_actor, exception))
+
+    def task_failed(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
+        at_work(self, tracked_actor_task, as_actor_error(self, tracked_actor_task._tracked_actor, exception))
+
+    manager._actor_start_failed, manager._actor_task_failed = start_failed, task_failed
+    try:
+        yield
+    finally:
+        manager._actor_start_failed, manager._actor_task_failed = at_start, at_work
+
+
 def _coordinator() -> Any:
     import ray
 

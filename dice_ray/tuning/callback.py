@@ -8,12 +8,13 @@ is recorded: the ledger and MLflow hold what they would hold if the driver had b
 from __future__ import annotations
 
 import math
+import re
 import signal
 import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ray import tune
 from ray.tune.experiment import Trial
@@ -21,10 +22,13 @@ from ray.tune.experiment import Trial
 from dice_ray.errors import DiceRayError, reason_of
 from dice_ray.run.cluster import Cluster
 from dice_ray.run.driver import Driver, Screen
-from dice_ray.tuning import memory
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.trial import TrialResult
+
+_OUT_OF_MEMORY: Final = "out of memory: "
+"""How the reason of such a failure begins."""
+_BY_ITSELF: Final = " of them by this trial itself"
 
 
 class RecorderCallback(tune.Callback):
@@ -60,7 +64,7 @@ class RecorderCallback(tune.Callback):
 
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         def given_up() -> None:
-            if memory.is_hopeless(errors := _errors(trial)):
+            if _is_hopeless(errors := _errors(trial)):
                 self._recorder.given_up(trial.config["id"], last_reason(errors))
 
         self._record(given_up)
@@ -104,3 +108,29 @@ def last_reason(errors: str) -> str:
     while lines and not lines[-1][0].isspace():
         reason = lines.pop()
     return reason
+
+
+def memory_reason(message: str, actor_id: str) -> str:
+    """The reason in one line; Ray's message has about 40.
+
+    Args:
+        message: Ray's, which names the memory in use and that of each process it has killed.
+        actor_id: Of the trial's process, in the message.
+    """
+    memory = re.search(r"was ([\d.]+)GB used / ([\d.]+)GB limit", message)
+    own = re.search(rf"Actor\({actor_id}\).*actual memory used=([\d.]+)GB", message)
+    if memory is None or own is None:
+        return f"{_OUT_OF_MEMORY}{message.partition(chr(10))[0]}"
+    used, limit = memory.groups()
+    # Without this trial there would have been room, or another one is the reason.
+    whose = _BY_ITSELF if float(own[1]) > float(used) / 2 else " of them by this trial"
+    return f"{_OUT_OF_MEMORY}Ray ended this trial when {used} of the machine's {limit} GB were in use, {own[1]}{whose}"
+
+
+def _is_hopeless(errors: str) -> bool:
+    """Whether a trial should not be tried again: it took most of the memory itself, or was killed for it twice.
+
+    Args:
+        errors: All failures of the trial, as Tune writes them to a file.
+    """
+    return errors.count(_OUT_OF_MEMORY) > 1 or _BY_ITSELF in errors

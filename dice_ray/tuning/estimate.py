@@ -1,35 +1,34 @@
-"""Estimates time, memory and disk of a sweep or study, from the first steps of its runs in the processes of its
-trials.
+"""The first steps of the trials of a plan: what they take of a GPU, and the time, memory and disk of the whole.
+
+They run in processes with the resources of trials, so that what is measured is what trials take.
 """
 
 from __future__ import annotations
 
 import heapq
+import json
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray.errors import RunError, gib
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import DiceRayError, RunError, gib
 from dice_ray.remote import without_password
 from dice_ray.run import cluster, doctor
+from dice_ray.run.cluster import Node
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
-from dice_ray.run.rehearsal import Rehearsal
+from dice_ray.run.rehearsal import Rehearsal, rehearse
+from dice_ray.settings import nested
 from dice_ray.tracking.store import store_uri
-from dice_ray.tuning import first_steps, packing, ranking, sweep
-from dice_ray.tuning.ledger import ledger_in, missing_cells
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.earlier import check
+from dice_ray.tuning.ledger import ledger_in
+from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.plan_file import as_yaml, extended
-from dice_ray.tuning.resources import Demand, shared
-from dice_ray.tuning.study import StudyPlan
-
-END = 3.0
-"""Seconds from the last evaluation to the end of the command: results are stored, Ray stops."""
-BETWEEN = 0.5
-"""Seconds from the end of a trial to the first step of the next one."""
+from dice_ray.tuning.resources import Demand, demand, disk_needed, share_of, shared, unmeasured
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Estimate:
         needs: Of one trial.
         num_at_once: How many fit on the machines.
         rehearsal: Of the slowest configuration.
-        fastest: Of the fastest one. A study knows its cells; of a space, `first_steps.NUM_SAMPLES` trials are drawn.
+        fastest: Of the fastest one. A study knows its cells; of a space, some trials are drawn.
         seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
         least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
         seconds: From start to end if each trial of a sweep is as slow as the slowest one.
@@ -77,7 +76,7 @@ class Estimate:
     stops_early: bool
 
 
-def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estimate:
+def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     """Rehearse the runs of a plan that its folder lacks.
 
     Raises:
@@ -88,14 +87,8 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to({variant: each.splits().digest for variant, each in bases.items()})
     plan, ledger = extended(plan, folder), ledger_in(folder)
-    if isinstance(plan, SweepPlan):
-        notes = sweep.check(plan, folder)
-        num_runs, num_ended = sweep.num_missing(plan, folder, driver.address), len(ledger.outcomes)
-    else:
-        notes = []
-        cells = plan.grid().cells
-        num_runs = len(missing_cells(cells, ledger))
-        num_ended = len(cells) - num_runs
+    notes = check(plan, folder)
+    num_runs, num_ended = plan.remaining(ledger, driver.address)
     if not num_runs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
     above = next(above for above in folder.resolve().parents if above.exists())
@@ -104,21 +97,22 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         cluster.started(driver.address, num_cpus=driver.num_cpus, log=Path(scratch) / LOG) as ray,
     ):
         doctor.check(ray, lambda: doctor.Needs(above, tuple(bases.values())))
-        configs = first_steps.configurations(plan, folder)
-        rehearsed, failures = first_steps.rehearse_all(configs, shared(base, ray.nodes, num_runs))
-    if failures and (isinstance(plan, StudyPlan) or not rehearsed):
+        configs = plan.samples(ledger)
+        rehearsed, failures = _rehearse_all(configs, shared(base, ray.nodes, num_runs))
+    is_search = plan.split == "dev"  # samples some of many trials; a study knows all of its cells
+    if failures and not (is_search and rehearsed):
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
-    runs = [rehearsed[key].run for key in map(first_steps.timing_key, configs) if key in rehearsed]
-    needs = shared(base, ray.nodes, num_runs, packing.share_of(runs))
+    runs = [rehearsed[key].run for key in map(timing_key, configs) if key in rehearsed]
+    needs = shared(base, ray.nodes, num_runs, share_of(runs))
     num_at_once = min(needs.slots(ray.nodes), num_runs)
     notes += [unused] if (unused := cluster.unused_gpus(base.launch, ray.nodes)) else []
     notes += dict.fromkeys(run.few_items for run in runs if run.few_items)
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
-    seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
-    least, most = seconds, seconds
-    if isinstance(plan, SweepPlan):
-        least, most = [min(seconds)] * num_runs, [max(seconds)] * num_runs
+    # Half a second from the end of a trial to the first step of the next one.
+    seconds = [_seconds(run, is_scored=not is_search) + 0.5 for run in runs]
+    least, most = ([min(seconds)] * num_runs, [max(seconds)] * num_runs) if is_search else (seconds, seconds)
+    end = 3.0  # seconds from the last evaluation to the end of the command: results are stored, Ray stops
     heaviest = max(runs, key=lambda run: run.peak_memory)
     result = Estimate(
         plan=as_yaml(plan),
@@ -131,14 +125,14 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         rehearsal=max(runs, key=lambda run: run.seconds),
         fastest=min(runs, key=lambda run: run.seconds),
         seconds_to_start=to_start,
-        least_seconds=to_start + _last_end(least, num_at_once) + END,
-        seconds=to_start + _last_end(most, num_at_once) + END,
+        least_seconds=to_start + _last_end(least, num_at_once) + end,
+        seconds=to_start + _last_end(most, num_at_once) + end,
         memory=num_at_once * max(1, needs.workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
-        disk=ranking.disk_needed(plan, num_runs, num_at_once, max(run.weights for run in runs)),
+        disk=disk_needed(plan.num_kept(num_runs), num_at_once, max(run.weights for run in runs)),
         free_disk=shutil.disk_usage(above).free,
         notes=tuple(notes),
-        stops_early=isinstance(plan, SweepPlan) and plan.scheduler != "none",
+        stops_early=plan.stops_early,
     )
     _check(result)
     return result
@@ -171,3 +165,91 @@ def _last_end(seconds: Sequence[float], num_at_once: int) -> float:
     for each in seconds:
         heapq.heapreplace(ends, ends[0] + each)
     return max(ends)
+
+
+def measured_share(plan: Plan, folder: Path, nodes: Sequence[Node], show: Callable[[str], None]) -> float:
+    """What `launch.gpus: auto` stands for in a plan: runs first steps on a GPU, if there is one.
+
+    Raises:
+        RunError: The machines have several kinds of GPU, so that one does not stand for all.
+        DiceRayError: No trial can do its first steps.
+    """
+    base = plan.base()
+    if base.launch.gpus != "auto":
+        if unused := cluster.unused_gpus(base.launch, nodes):
+            show(unused)
+        return 0
+    if not unmeasured(base, nodes):
+        show("launch.gpus=auto: no machine has a GPU, so trials run on CPUs")
+        return 0
+    one = demand(base, 1)
+    kinds = sorted({kind for node in one.suitable(nodes) for kind in node.accelerators})
+    if len(kinds) > 1 and not one.accelerator:
+        raise RunError(
+            f"with launch.gpus=auto all GPUs must be of one kind, got {' and '.join(kinds)}: choose one by "
+            f"launch.accelerator_type={kinds[0]}"
+        )
+    rehearsed, failures = _rehearse_all(plan.samples(ledger_in(folder)), shared(base, nodes, 1))
+    if not rehearsed:
+        raise failures[0]
+    runs = [each.run for each in rehearsed.values()]
+    largest, share = max(runs, key=lambda run: run.peak_gpu_memory), share_of(runs)
+    taken = f"{largest.peak_gpu_memory / 2**30:.2f} of {largest.gpu_memory / 2**30:.2f} GiB"
+    show(f"launch.gpus=auto: each trial asks for {share:g} of a GPU, as its first steps took {taken}")
+    return share
+
+
+@dataclass(frozen=True)
+class _Rehearsed:
+    """A rehearsal, and when its process was ready, in seconds since the epoch."""
+
+    started: float
+    run: Rehearsal
+
+
+def _first_steps(config: RunConfig, gpus: float, surroundings: Mapping[str, str]) -> _Rehearsed:
+    cluster.enter(surroundings)
+    cluster.hide_unasked_gpus(gpus)
+    return _Rehearsed(time.time(), rehearse(config))
+
+
+def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str, _Rehearsed], list[DiceRayError]]:
+    """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
+
+    Returns:
+        The rehearsals by the key of the configuration, and the errors of those that fail.
+    """
+    import ray
+
+    placed = {"num_cpus": needs.threads, "num_gpus": needs.gpus, "resources": needs.constraint}
+    task = ray.remote(max_calls=1, max_retries=0)(_first_steps).options(**placed)
+    different = {timing_key(config): config.with_threads(needs.threads) for config in configs}
+    surroundings = cluster.surroundings()
+    # At once, as far as they fit: trials that run beside each other slow each other down.
+    running = {key: task.remote(config, needs.gpus, surroundings) for key, config in different.items()}
+    rehearsed, failures = {}, list[DiceRayError]()
+    for key, run in running.items():  # of all of them: those that were left running would outlive an error
+        try:
+            rehearsed[key] = ray.get(run)
+        except ray.exceptions.RayError as error:
+            failures.append(_explained(error))
+    return rehearsed, failures
+
+
+def _explained(error: Exception) -> DiceRayError:
+    """The error of a trial's first steps, or what happened to their process."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, DiceRayError):
+        return cause
+    what = f"their process died: {error}" if cause is None else f"raised {type(cause).__name__}: {cause}"
+    return RunError(f"the first steps of a trial must run, and {what}")
+
+
+def timing_key(config: RunConfig) -> str:
+    """The settings that a run's time depends on: of loss and mining only whether the encoder runs once a step."""
+    written = nested(config)
+    sections = {name: written[name] for name in ("task", "data", "model", "training")}
+    del sections["training"]["seed"], sections["data"]["split_seed"]
+    del sections["model"]["head_bias"], sections["model"]["dropout"]
+    has_one_pass = config.loss.is_item_mean and not config.mining.ratio
+    return json.dumps([sections, has_one_pass], sort_keys=True)

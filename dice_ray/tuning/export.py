@@ -1,4 +1,4 @@
-"""A sweep as an Optuna study in an SQLite file, which optuna-dashboard opens and Optuna's functions read."""
+"""What leaves a sweep: its best configuration as a preset, and an Optuna study, which optuna-dashboard opens."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FixedTrial, FrozenTrial
 
-from dice_ray.errors import InputError
+from dice_ray.config.load import as_written, values_layer
+from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.run.build import objective
 from dice_ray.run.folder import whole_output
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import AUTOMATIC
+from dice_ray.tuning.ranking import RankedTrial, ranked_in
 from dice_ray.tuning.samplers import TRIAL_STATES, mode_of, objective_values, quiet_optuna
 from dice_ray.tuning.space import Space
+from dice_ray.tuning.sweep import SweepPlan
 
-DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
-
-def export(folder: Path, file: Path) -> int:
+def optuna_study(folder: Path, file: Path) -> int:
     """Write the trials of a sweep that have ended, in the order of their start; returns their number.
 
     Reruns with other seeds are left out: the search did not suggest them. The file is written whole or not at all.
 
     Raises:
-        InputError: The folder holds a study, or a sweep of which no trial has ended.
+        RunError: The folder holds a study.
+        InputError: No trial of the sweep has ended.
     """
-    plan, history = plan_file.read(folder), ledger_in(folder).searched()
-    if not isinstance(plan, SweepPlan):
-        raise InputError(f"an Optuna study must be exported from a sweep, and {folder.name} is a study of arms")
+    plan, history = plan_file.read_sweep(folder, "to be exported to Optuna"), ledger_in(folder).searched()
     if not history.outcomes:
         raise InputError(f"{folder.name} must have a trial that has ended, and has none yet")
     space = Space(plan.space)
@@ -39,7 +39,8 @@ def export(folder: Path, file: Path) -> int:
     trials = [_trial(plan, space, spec, outcome) for spec, outcome in ended]
     with whole_output(file) as unfinished, quiet_optuna():
         storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
-        directions = [DIRECTIONS[mode_of(name)] for name in plan.objectives] or [StudyDirection.MAXIMIZE]
+        minimised = [mode_of(name) == "min" for name in plan.objectives] or [False]
+        directions = [StudyDirection.MINIMIZE if each else StudyDirection.MAXIMIZE for each in minimised]
         study = optuna.create_study(storage=storage, study_name=plan.name, directions=directions)
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
             study.set_metric_names(list(plan.objectives) or [objective(plan.base())])
@@ -61,3 +62,40 @@ def _trial(plan: SweepPlan, space: Space, spec: TrialSpec, outcome: TrialOutcome
         intermediate_values={} if plan.objectives else dict(outcome.curve),
         user_attrs={"trial": spec.id} | ({"failure": outcome.failure} if outcome.failure else {}),
     )
+
+
+def preset(folder: Path, trial: str | None = None) -> str:
+    """The configuration of a sweep's best trial, or of the given one, as a commented preset.
+
+    Raises:
+        RunError: The folder holds no sweep, or none of its trials has a score.
+        UnknownNameError: There is no such trial, or it has no score.
+        InputError: The sweep has several objectives, and no trial was named.
+    """
+    plan, ledger = plan_file.read_sweep(folder, "(the report of a study says which arm is best)"), ledger_in(folder)
+    trials = {each.id: each for each in ranked_in(ledger)}
+    if not trials:
+        raise RunError(f"{folder} must hold a trial with a score, and holds none")
+    if trial is None and plan.objectives:
+        raise InputError(f"{plan.name} has several objectives: name a trial of its Pareto front, as {plan.name}/0001")
+    if trial is not None and trial not in trials:
+        raise UnknownNameError(f"trial of {plan.name} with a score", trial, trials)
+    best = trials[trial] if trial is not None else next(iter(trials.values()))
+    spec = ledger.specs[best.id]
+    layer = values_layer("trial", spec.params | {"training.seed": spec.seed})
+    values = as_written([*(below for below in plan.layers if below.origin != AUTOMATIC), layer])
+    return "".join(f"# {line}\n" for line in _header(plan, best, spec.seed)) + values
+
+
+def _header(plan: SweepPlan, best: RankedTrial, seed: int) -> list[str]:
+    num_seeds = len(best.rerun_scores)
+    by = f"the mean over {num_seeds} other seeds: {best.mean:.4f}" if num_seeds else (
+        "this score, which is optimistic since the trial was selected by it"
+    )  # fmt: skip
+    lines = [
+        f"Trial {best.id} of the sweep {plan.name}: run it by `dice-ray train`.",
+        f"From {plan.origins}, searched in {plan.space} by {plan.sampler}, {plan.trials} trials.",
+        f"{objective(plan.base())} {best.score:.4f} with seed {seed}.",
+        f"Ranked by {by}.",
+    ]
+    return [*lines, f"Data digest: {plan.digest}."] if plan.digest else lines

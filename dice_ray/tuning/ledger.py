@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -114,12 +114,6 @@ class History:
     def is_running(self, id_: str) -> bool:
         """Whether a trial has started and not ended."""
         return id_ in self.specs and id_ not in self.outcomes
-
-
-def missing_cells(cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:
-    """The cells of a study that a history does not hold as done."""
-    outcomes = history.outcomes
-    return [cell for cell in cells if cell.id not in outcomes or outcomes[cell.id].state == "failed"]
 
 
 class Ledger(History):

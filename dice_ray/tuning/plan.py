@@ -5,50 +5,39 @@ the arm or trial itself. Defaults are filled once, after the last layer, so that
 not inherit the parameters of the loss below it. The seed is set on the resolved configuration: cells that differ in the
 seed alone share one resolution, which takes some milliseconds and dominates the start of a large study.
 
-The addresses of the user's own code are absolute from the start, since trials run in other processes and a plan may be
-resumed from another folder. Relative folders of data and encoders stay as they were written.
+The addresses of the user's own code are made absolute; relative folders of data and encoders stay as they were written.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import ConfigError, InputError, Problem, RunError, shown
-from dice_ray.losses.custom import CustomConfig
+from dice_ray.errors import ConfigError, InputError, Problem, RunError
 from dice_ray.models import sources
 from dice_ray.run.folder import check_digest
-from dice_ray.settings import Flat, Nested, differing_paths, flat, problems_of
-from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.user_code import Address, absolute, digest
+from dice_ray.settings import problems_of
+from dice_ray.tuning.addresses import StoredLayer, targets_of
+from dice_ray.tuning.cells import LeftOutArm
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.space import paths
+from dice_ray.user_code import digest
 
-RESULTS_VERSION = 3
-"""Raised when the numbers of a run change: cells of another version run again."""
+if TYPE_CHECKING:
+    from ray.tune.schedulers import TrialScheduler
+    from ray.tune.search import Searcher
 
 AUTOMATIC = "this machine"
 """Origin of the layer with automatically chosen values, such as the precision; it is stored in plans."""
-
-TARGETS: Final = ("loss.custom.target", "task.sentence_pair.score", "task.text_classification.score")
-"""The paths of the addresses of a custom loss and of an own metric."""
-
-SEED_LIMIT: Final = 2**31 - 10_000
-"""Seeds of sweeps are below it: those of the reruns are higher by 1001 and more, and must be seeds of a run too."""
-
-FOLDER: Final = "data.source.files.folder"
-"""The path of the folder of the data's files: plans of the same digest have the same content in any folder."""
-
-
-def targets_of(config: RunConfig) -> list[str]:
-    """The addresses of the custom loss and of the own metric of a configuration."""
-    loss = config.loss.target if isinstance(config.loss, CustomConfig) else None
-    return [target for target in (loss, config.task.own_metric()) if target is not None]
 
 
 def deciding_metric(config: RunConfig) -> str:
@@ -56,25 +45,27 @@ def deciding_metric(config: RunConfig) -> str:
     return config.task.own_metric() or config.task.objective()
 
 
-def _with_absolute_target(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings, nested or by path, with the addresses of a custom loss and an own metric made absolute."""
-    located = dict(values)
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            located[key] = _with_absolute_target(value, f"{prefix}{key}.")
-        elif f"{prefix}{key}" in TARGETS and isinstance(value, str):
-            located[key] = absolute(value)
-    return located
+@dataclass(frozen=True)
+class Schedule:
+    """The trials that a driver runs.
 
+    Attributes:
+        searcher: Suggests them.
+        num_trials: How many, at most.
+        ids: Of all trials of the plan, which the counts on the screen are of; the list may change while trials run.
+        scheduler: Stops trials early.
+        then: Trials to run after them; called when they have ended.
+    """
 
-StoredValues: TypeAlias = Annotated[Flat, AfterValidator(_with_absolute_target)]
-StoredLayer: TypeAlias = Annotated[
-    Layer, AfterValidator(lambda layer: replace(layer, values=_with_absolute_target(layer.values)))
-]
+    searcher: Searcher
+    num_trials: int
+    ids: list[str]
+    scheduler: TrialScheduler | None = None
+    then: Callable[[], list[TrialSpec]] = list
 
 
 class Plan(BaseModel):
-    """What a sweep and a study have in common.
+    """What a sweep and a study have in common; `SweepPlan` and `StudyPlan` say the rest of themselves.
 
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
@@ -84,6 +75,7 @@ class Plan(BaseModel):
         encoders: Digest of the content of each encoder that lies in a folder, by its name; empty in a sweep of an older
             version. An encoder that a space searches is not among them.
         trial_timeout: A trial that runs longer, in seconds, fails.
+        split: The split that its runs are compared on: a search never reads the test split.
         seeds_option: The option of the command line that sets the seeds.
     """
 
@@ -94,7 +86,123 @@ class Plan(BaseModel):
     code: dict[str, str] = Field(default_factory=dict)
     encoders: dict[str, str] = Field(default_factory=dict)
     trial_timeout: float | None = Field(None, gt=0)
+    split: ClassVar[Literal["dev", "test"]]
     seeds_option: ClassVar[str]
+
+    @abstractmethod
+    def check(self, folder: Path) -> list[str]:
+        """Check that it can run in a folder, before any data are read; returns notes for the user.
+
+        Raises:
+            DiceRayError: It cannot.
+        """
+
+    def sweep_to_copy(self, folder: Path) -> Path | None:
+        """The folder of the sweep to start from, until its ledger has been copied: then it is not needed any more."""
+        return None
+
+    @abstractmethod
+    def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
+        """The trials that the ledger lacks, for a driver that has locked its folder.
+
+        Args:
+            ledger: Of the plan's folder.
+            address: Of the Ray cluster to join.
+        """
+
+    @abstractmethod
+    def remaining(self, ledger: Ledger, address: str | None) -> tuple[int, int]:
+        """How many trials the ledger lacks, at most, and how many of the plan have ended."""
+
+    @abstractmethod
+    def samples(self, ledger: Ledger) -> list[RunConfig]:
+        """Configurations that the ledger lacks, the quickest and the slowest among them, to run their first steps."""
+
+    @abstractmethod
+    def grown(self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None) -> Self:
+        """The plan with more trials, or with these numbers of rerun seeds and of configurations to rerun.
+
+        Raises:
+            InputError: It cannot have them.
+        """
+
+    @abstractmethod
+    def changed(self, stored: Self) -> list[str]:
+        """What keeps it from extending a stored plan: each value then and now."""
+
+    def moved_from(self, stored: Self) -> Self:
+        """The same plan; a study keeps the ids that its cells had before the data were moved."""
+        return self
+
+    def merged_with(self, stored: Self) -> Self:
+        """The plan with what only the stored one has, which `changed` allows it to extend."""
+        return self
+
+    def whole(self) -> Self:
+        """The plan with all that earlier calls have asked for."""
+        return self
+
+    @abstractmethod
+    def parent_tags(self) -> dict[str, str]:
+        """The tags of the parent run in MLflow, apart from the metric."""
+
+    @abstractmethod
+    def description(self, metric: str) -> str:
+        """The description of the experiment, in Markdown; without numbers, since a sweep or study may grow."""
+
+    @abstractmethod
+    def trial_tags(self, trial: TrialSpec) -> dict[str, str]:
+        """The tags of the run of a trial in MLflow, apart from those of its configuration."""
+
+    def left_out(self) -> list[LeftOutArm]:
+        """The arms of a study that do not fit a variant."""
+        return []
+
+    def strangers(self, stored: Set[str], ledger: History) -> Set[str]:
+        """The runs in MLflow's experiment that are not of the plan's folder.
+
+        Args:
+            stored: Ids of the runs that MLflow holds as ended, the parent perhaps among them.
+            ledger: Of the folder.
+        """
+        return stored - {self.name} - ledger.specs.keys()
+
+    @property
+    def growing_command(self) -> str:
+        """The command that runs a study with more seeds, without its seeds; empty where none does."""
+        return ""
+
+    @property
+    def stops_early(self) -> bool:
+        """Whether trials may be stopped early."""
+        return False
+
+    @property
+    def has_best(self) -> bool:
+        """Whether one of its runs is the best on dev, and not a trade-off between several objectives."""
+        return True
+
+    def best_arm(self, history: History, ids: Collection[str]) -> tuple[float, str, int] | None:
+        """The highest mean of an arm over its ended cells, the arm, and their number; None for a sweep, which compares
+        trials, and on several variants.
+        """
+        return None
+
+    def kept_metrics(self) -> list[str]:
+        """Metrics to store at the retained checkpoint of a run, beside the one that decides."""
+        return []
+
+    def is_final(self, outcome: TrialOutcome) -> bool:
+        """Whether a trial with this outcome is not run again."""
+        return True
+
+    def retained(self, history: History) -> set[str] | None:
+        """Of the ended trials of a history those whose checkpoints are kept; None where all are."""
+        return None
+
+    def num_kept(self, num_runs: int) -> int:
+        """How many of these runs keep their checkpoints."""
+        return num_runs
 
     @classmethod
     def checked(cls, **values: Any) -> Self:
@@ -230,71 +338,6 @@ class Plan(BaseModel):
                 yield Problem(path, must, origin=layer.origin)
 
 
-class SweepPlan(Plan):
-    """A search.
-
-    Attributes:
-        space: The address of a function of a trial: `module:function` or `file.py:function`.
-        trials: Number of configurations to try.
-        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler.
-        scheduler: Early stopping: `asha`, `median`, `none`, or the address of a function that makes an Optuna pruner.
-        objectives: Metrics of dev to search for together, and `seconds` of training, which is minimised; empty for the
-            task's own metric alone.
-        seed: Of the sampler, and `training.seed` of every trial.
-        seeds: Number of other seeds that the best configurations are run with after the search.
-        top: Number of these configurations.
-        points: Parameters of the first trials; a parameter that is missing is sampled.
-        warm_start: Name of the sweep whose trials are known from the start.
-    """
-
-    seeds_option = "--seed"
-    kind: Literal["sweep"] = "sweep"
-    space: Address
-    trials: int = Field(ge=1)
-    sampler: Address = "tpe"
-    scheduler: Address = "asha"
-    objectives: tuple[str, ...] = ()
-    seed: int = Field(0, ge=0, lt=SEED_LIMIT)
-    seeds: int = Field(0, ge=0)
-    top: int = Field(5, ge=1)
-    points: tuple[Flat, ...] = ()
-    warm_start: str | None = None
-
-    @property
-    def ids(self) -> list[str]:
-        """The ids of its trials."""
-        return [f"{number:04d}" for number in range(1, self.trials + 1)]
-
-    def changed(self, stored: SweepPlan) -> list[str]:
-        """What keeps it from extending a stored plan by trials, seeds, or more of the best: each value then and now.
-
-        The time limit of a trial may change, as in a study, and so may the places where settings are written. Encoders
-        are compared by `check_encoders`.
-        """
-        changed = []
-        for name in sorted(type(self).model_fields.keys() - {"trial_timeout", "encoders"}):
-            then, now = getattr(stored, name), getattr(self, name)
-            if now == then or (name in ("trials", "seeds", "top") and now > then):
-                continue
-            if name != "layers":
-                changed.append(f"{name} {shown(then)} then, {shown(now)} now")
-                continue
-            was, base = stored.base(), self.base()
-            if differing := differing_paths(was, base):
-                before, after = flat(was), flat(base)
-                changed += [
-                    f"{each} {shown(before.get(each))} then, {shown(after.get(each))} now" for each in differing
-                ]
-            elif _written(was) != _written(base):  # a default may depend on what a trial sets
-                changed.append("the same settings, with other defaults written out")
-        return changed
-
-
-def _written(config: RunConfig) -> Nested:
-    """The values that were written, without the defaults of those left out."""
-    return config.model_dump(exclude_unset=True, warnings=False)
-
-
 def _resolve(layers: Sequence[Layer]) -> RunConfig:
     return _resolved(json.dumps([(layer.origin, layer.values) for layer in layers], default=repr))
 
@@ -313,12 +356,3 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
             yield Problem(path, must, origin=layer.origin)
         if path == "data.test_share":
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
-
-
-def paths(values: Nested, prefix: str = "") -> list[str]:
-    """Each path that a layer sets."""
-    found = []
-    for key, value in values.items():
-        inner = paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
-        found += inner or [f"{prefix}{key}"]
-    return found

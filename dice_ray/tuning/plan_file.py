@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TypeVar, cast
 
 import yaml
 from pydantic import ValidationError
@@ -14,14 +14,14 @@ from dice_ray.config.load import NotYamlError, parse_yaml
 from dice_ray.errors import Problem, RunError, UnknownNameError, shown
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
-NUM_SHOWN: Final = 5
-"""Problems of a plan that an error lists."""
+PlanT = TypeVar("PlanT", bound=Plan)
 
 
-def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
+def store(plan: PlanT, folder: Path) -> PlanT:
     """Write `plan.yaml`: the plan that `extended` returns; raises what that raises."""
     plan = extended(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
     return plan
 
 
-def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
+def extended(plan: PlanT, folder: Path) -> PlanT:
     """The plan, merged with the one that the folder holds, which it may extend by trials, arms, variants or seeds.
 
     Raises:
@@ -42,19 +42,13 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
         return plan
     stored = read(folder)
     stored.check_encoders(plan.encoders)
-    if isinstance(plan, StudyPlan) and isinstance(stored, StudyPlan):
-        plan = plan.moved_from(stored)
-    same_data = stored.with_digests(plan.digests)
     changed: list[str] = []
-    if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan):
+    if type(stored) is type(plan):
+        plan = plan.moved_from(cast(PlanT, stored))
+        same_data = cast(PlanT, stored.with_digests(plan.digests))
         if not (changed := plan.changed(same_data)):
             stored.bound_to(plan.digests)
-            plan = plan.merged_with(same_data)
-            plan.grid()
-            return plan
-    elif isinstance(plan, SweepPlan) and isinstance(same_data, SweepPlan) and not (changed := plan.changed(same_data)):
-        stored.bound_to(plan.digests)
-        return plan
+            return plan.merged_with(same_data)
     raise RunError(
         f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name "
         f"({'; changed: '.join([f'of {stored.origins}', *changed])}): resume that one, or choose another --name"
@@ -95,16 +89,32 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     return plan
 
 
+def read_sweep(folder: Path, purpose: str) -> SweepPlan:
+    """The plan of a sweep.
+
+    Args:
+        folder: Of the sweep.
+        purpose: What it is read for, in the error.
+
+    Raises:
+        RunError: The folder holds a study, or what `read` raises.
+    """
+    plan = read(folder)
+    if not isinstance(plan, SweepPlan):
+        raise RunError(f"{folder} must hold a sweep {purpose}: it holds a {plan.kind}")
+    return plan
+
+
 def _not_a_plan(path: Path, problems: Sequence[object]) -> RunError:
-    num_more = len(problems) - NUM_SHOWN
-    shown = [*map(str, problems[:NUM_SHOWN]), *([f"and {num_more} more"] if num_more > 0 else [])]
+    num_more = len(problems) - 5
+    shown = [*map(str, problems[:5]), *([f"and {num_more} more"] if num_more > 0 else [])]
     return RunError(
         f"{path} must be a plan as this version of dice_ray writes it: correct it, or choose another --name\n"
         + "\n".join(f"  {line}" for line in shown)
     )
 
 
-def as_yaml(plan: SweepPlan | StudyPlan) -> str:
+def as_yaml(plan: Plan) -> str:
     """The plan as it is stored and shown."""
     text: str = yaml.safe_dump(plan.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
     return text

@@ -16,30 +16,30 @@ Ray's events race (Ray 2.60), so the methods accept more than one order:
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from pathlib import Path
 
 from dice_ray.config.load import as_yaml
+from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
 from dice_ray.run import store
 from dice_ray.run.build import objective
-from dice_ray.run.driver import TrialCounts
-from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
+from dice_ray.run.driver import RunningTrial, TrialCounts
+from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.run.ray_train import remove_leftover_group
-from dice_ray.settings import Flat, flat
+from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import environment, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import parent_run
+from dice_ray.training.checkpoint import BEST, RESUME_FILES
+from dice_ray.tuning import plan_file
+from dice_ray.tuning.cells import RESULTS_VERSION
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.parent_run import record_data
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.progress import best_arm, name_while_running, running_trial, seconds_left
-from dice_ray.tuning.ranking import clean_up, retained
-from dice_ray.tuning.samplers import SECONDS, metric_of
-from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.trial import SCORE, UNREADY, TrialResult
 
 
@@ -53,12 +53,11 @@ class Recorder:
         ids: Of all its trials; the collection may shrink while the sweep runs.
     """
 
-    def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
+    def __init__(self, plan: Plan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
         self._config = plan.base()
         self._trials = ledger.path.parent / TRIALS
         self._environment = environment.tags()
-        self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
         self.recount()
         self._num_ended = 0  # by this driver, each attempt of a trial counted
@@ -67,7 +66,7 @@ class Recorder:
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._records: dict[str, RunRecord] = {}
         self._to_resubmit: list[TrialSpec] = []
-        self._retained = retained(plan, ledger) if isinstance(plan, SweepPlan) else set()
+        self._retained = plan.retained(ledger) or set()
         self._find_best()
         self.unready: str | None = None
         """Why a machine that has joined later cannot run trials."""
@@ -79,13 +78,11 @@ class Recorder:
         """How many trials are in which state, the best score so far, and what runs."""
         score, params = self._best or (None, {})
         arm, num_seeds = "", 0
-        if isinstance(self._plan, StudyPlan):
-            score, arm, num_seeds = self._best_arm or (None, "", 0)
-            params = {}
+        if self._best_arm is not None:
+            score, arm, num_seeds = self._best_arm
         now = time.monotonic()
-        num_ended = self._states.total()
+        num_left = len(self._ids) - self._states.total()
         since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
-        specs = self._ledger.specs
         return TrialCounts(
             running=len(self._running),
             done=self._states["done"],
@@ -97,18 +94,23 @@ class Recorder:
             elapsed=now - self._start,
             best_arm=arm,
             num_seeds=num_seeds,
-            seconds_left=seconds_left(self._num_ended, len(self._ids) - num_ended, since_first),
-            trials=tuple(
-                running_trial(name_while_running(specs[id_]), evaluations, now - self._started[id_])
-                for id_, evaluations in self._running.items()
-            ),
+            # If the trials that are left end as often as those that have ended.
+            seconds_left=since_first * num_left / self._num_ended if self._num_ended else None,
+            trials=tuple(self._running_trial(id_, now) for id_ in self._running),
         )
+
+    def _running_trial(self, id_: str, now: float) -> RunningTrial:
+        trial, seconds = self._ledger.specs[id_], now - self._started[id_]
+        name = trial.name if trial.arm is not None else f"{trial.name} {trial.params.get('loss', '')}".strip()
+        if not self._running[id_]:
+            return RunningTrial(name, seconds)
+        step, score, metrics = self._running[id_][-1]
+        return RunningTrial(name, seconds, step, metrics.get("train/loss"), score)
 
     @cached_property
     def _best_arm(self) -> tuple[float, str, int] | None:
         """The best arm of a study; kept until the next cell ends."""
-        assert isinstance(self._plan, StudyPlan), "a sweep has no arms"
-        return best_arm(self._ledger, self._ids, self._plan.controls)
+        return self._plan.best_arm(self._ledger, self._ids)
 
     def recount(self) -> None:
         """Count the ended trials of `ids`, which has changed; between two calls each event changes the counts."""
@@ -122,7 +124,7 @@ class Recorder:
             stored: Ids of the runs that MLflow holds as ended.
             tags: The user's, of the parent run.
         """
-        parent_run.opened(self._plan, self._writer, self._environment | environment.active_run() | dict(tags or {}))
+        self._open_parent(self._environment | environment.active_run() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:
                 record = self._open_run(self._ledger.specs[outcome.id])
@@ -225,36 +227,36 @@ class Recorder:
 
     def _compare(self, trial: TrialSpec, score: float | None) -> None:
         is_better = score is not None and (self._best is None or score > self._best[0])
-        if score is not None and is_better and trial.rerun_of is None:
+        # A rerun stands for the trial that it repeats, and a cell for its arm.
+        if score is not None and is_better and trial.rerun_of is None and trial.arm is None:
             self._best = score, trial.params
 
+    def _open_parent(self, more_tags: Mapping[str, str]) -> None:
+        """Open the parent run, or resume it, and describe its experiment."""
+        plan, writer = self._plan, self._writer
+        metric = objective(self._config, plan.split)
+        tags = plan.parent_tags() | {schema.METRIC: metric, schema.RESULTS_VERSION: str(RESULTS_VERSION)}
+        left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "controls", "code", "command"}
+        left_out |= {"asked", "shared_settings"}
+        parent = RunRecord(writer, plan.name)
+        parent.opened(plan.name, plan.model_dump(mode="json", exclude=left_out), {**tags, **more_tags})
+        writer.describe(plan.name, plan.description(metric))
+        # A report names the command that reruns all that it shows, not only what was asked for last.
+        writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan.whole()))
+        for variant, digest in plan.digests.items():
+            if digest:
+                _record_data(parent, plan.base(variant), digest)
+
     def _open_run(self, trial: TrialSpec) -> RunRecord:
-        tags = {schema.KIND: "trial", schema.SEED: str(trial.seed), schema.SEARCHED: " ".join(trial.params)}
-        name = trial.id
-        if trial.rerun_of is not None:
-            tags |= {schema.KIND: "rerun", schema.RERUN_OF: trial.rerun_of}
-            name = f"{trial.rerun_of} seed {trial.seed}"
-        if trial.arm is not None:
-            tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
-            name = f"{trial.arm} seed {trial.seed}"
-            if trial.variant is not None:
-                tags[schema.VARIANT] = trial.variant
-                name = f"{trial.variant}: {name}"
-            if isinstance(self._plan, StudyPlan):
-                origins = {
-                    schema.SHARED: self._plan.shared,
-                    schema.TUNED: self._plan.tuned.get(trial.arm),
-                    schema.CONTROL: self._plan.controls.get(trial.arm),
-                }
-                tags |= {tag: origin for tag, origin in origins.items() if origin}
+        tags = self._plan.trial_tags(trial)
         try:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)
             tags |= config.tags()
-            name = name if trial.arm else f"{name} {config.loss.name}"
         except DiceRayError:  # the trial fails with this error, which is recorded then
             params, config_yaml = trial.params, None
         record = self._records[trial.id] = RunRecord(self._writer, trial.id)
+        name = f"{self._plan.name}/{trial.name}"  # as commands take it
         record.opened(name, params, tags | self._environment, config_yaml, parent=self._plan.name)
         return record
 
@@ -262,17 +264,48 @@ class Recorder:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
         store.fetch(folder, checkpoints=False)
         if outcome.curve and (digest := stored_digest(folder)):
-            record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
+            _record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
         counts = (folder / "test").glob("*.csv") if outcome.test else ()
-        kept = [metric_of(name) for name in self._objectives if name != SECONDS]
+        kept = self._plan.kept_metrics()
         record.ended(
             "FAILED" if outcome.state == "failed" else "FINISHED",
             objective=objective(self._config),
             curve=outcome.curve,
-            metrics=[dict.fromkeys(kept, 0.0) | each for each in outcome.metrics],  # as `objective_values`
+            metrics=[dict.fromkeys(kept, 0.0) | each for each in outcome.metrics],  # as `samplers.objective_values`
             kept=kept,
             test=outcome.test,
             tags=tags | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
         )
+
+
+def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
+    """The run uses the data of this configuration, which have this digest."""
+    source = config.data.source
+    record.data(config.data_name, digest, source.name, nested(source))
+
+
+def clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:
+    """Delete the files of these ended trials that no command reads any more.
+
+    A trial that will be tried again in its folder, as a failed cell of a study, keeps all of its files.
+
+    Returns:
+        The trials whose checkpoints are kept and may go when the next trial ends; none where all checkpoints are kept.
+    """
+    # Among these trials as among all: ranking thousands would take longer than ending a trial.
+    kept = plan.retained(ledger.of(ids))
+    for id_ in ids:
+        if plan.is_final(ledger.outcomes[id_]):
+            is_kept = kept is None or id_ in kept
+            _delete(trials / id_, RESUME_FILES if is_kept else (*RESUME_FILES, BEST, ENCODER))
+    return kept or set()
+
+
+def _delete(folder: Path, names: Collection[str]) -> None:
+    if folder.is_symlink():  # what it points to may be no folder of a trial
+        return
+    store.delete(folder, names)
+    for path in (folder / name for name in names):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -1,14 +1,16 @@
-"""The CPUs and GPUs that a trial needs, and how many trials fit on the machines of a cluster at once."""
+"""The CPUs, GPUs and disk that trials need, and how many fit on the machines of a cluster at once."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, counted
 from dice_ray.run.cluster import ACCELERATOR, Node, check_accelerator
+from dice_ray.run.rehearsal import Rehearsal
 
 
 @dataclass(frozen=True)
@@ -144,3 +146,40 @@ def demand(config: RunConfig, threads: int, auto_gpus: float = 0) -> Demand:
     if not launch.uses_ray_train:
         return Demand(launch.threads, gpus, accelerator=kind)
     return Demand(launch.threads, gpus, launch.workers, launch.least_workers, kind)
+
+
+_MARGIN: Final = 1.2
+"""A later step may need more than the first ones: its rows are longer, and free memory is in pieces."""
+_CONTEXT: Final = 2**29
+"""Bytes that CUDA takes in each process, which torch does not count."""
+_UNITS: Final = 10_000
+"""Ray counts GPUs in ten thousandths."""
+
+
+def share_of_gpu(peak: int, memory: int) -> float:
+    """The part of a GPU that a trial asks for, so that no more trials share it than its memory holds.
+
+    Args:
+        peak: Bytes that torch takes of the GPU in the first steps of a trial.
+        memory: Bytes of the GPU.
+
+    Returns:
+        0 for a trial that uses no GPU. A trial has run on a GPU of its own, so it asks for one at most.
+    """
+    if not peak:
+        return 0
+    fitting = max(1, int(memory // (_MARGIN * peak + _CONTEXT)))
+    # The second number is the smallest share with which one trial more than `fitting` exceeds the GPU. Where more than
+    # 100 trials fit, rounding may leave room for one fewer.
+    return max(_UNITS // fitting, _UNITS // (fitting + 1) + 1) / _UNITS
+
+
+def share_of(runs: Iterable[Rehearsal]) -> float:
+    """The part of a GPU that fits the largest of these runs."""
+    return max((share_of_gpu(run.peak_gpu_memory, run.gpu_memory) for run in runs), default=0)
+
+
+def disk_needed(num_kept: int, num_at_once: int, weights: int) -> int:
+    """Bytes of the checkpoints of the runs that keep theirs, and of those that run at once, by a model's weights."""
+    # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
+    return (num_kept + num_at_once * 8) * weights

@@ -11,7 +11,7 @@ import gc
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -19,23 +19,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.data.records import LoadReport
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.run import arrivals, cluster, doctor, head, ray_internals
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import LOG, write_atomically
+from dice_ray.run.folder import LOG, TRIALS, write_atomically
 from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
+from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import packing
-from dice_ray.tuning.experiment import ended_runs
-from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.earlier import check
+from dice_ray.tuning.estimate import measured_share
+from dice_ray.tuning.ledger import Ledger, driving
+from dice_ray.tuning.plan import Plan, Schedule
 from dice_ray.tuning.plan_file import store
-from dice_ray.tuning.ranking import disk_needed
-from dice_ray.tuning.resources import shared
-from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.resources import disk_needed, shared
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
@@ -45,11 +44,25 @@ if TYPE_CHECKING:
     from dice_ray.tuning.recorder import Recorder
 
 
+def run(plan: Plan, folder: Path, driver: Driver) -> TrialCounts:
+    """Run the trials of a plan that its folder's ledger lacks.
+
+    Returns:
+        The counts, unfinished after Ctrl-C and at the end of `Driver.max_hours`.
+
+    Raises:
+        DiceRayError: Another driver is at work, or the plan cannot run. A trial's own failure is in the ledger.
+    """
+    notes = check(plan, folder)
+    with _session(plan, folder, driver, notes) as session:
+        return session.run(session.plan.schedule(session.ledger, driver.address))
+
+
 @dataclass(frozen=True)
-class Session:
+class _Session:
     """The folder of a plan with its ledger, which this process drives."""
 
-    plan: SweepPlan | StudyPlan
+    plan: Plan
     folder: Path
     ledger: Ledger
     writer: Writer
@@ -59,32 +72,13 @@ class Session:
     end: Callable[[str], None]
     """Ends this process with a message, and its runs in MLflow if that answers."""
 
-    def run(
-        self,
-        searcher: Searcher,
-        num_trials: int,
-        *,
-        ids: Collection[str],
-        scheduler: TrialScheduler | None = None,
-        then: Callable[[], list[TrialSpec]] = list,
-    ) -> TrialCounts:
-        """Run trials, and after them the ones that `then` returns.
-
-        Args:
-            searcher: Suggests the trials.
-            num_trials: How many, at most.
-            ids: Of all trials of the plan, which the counts are of.
-            scheduler: Stops trials early.
-            then: Called when they have ended.
-
-        Returns:
-            The counts, unfinished after Ctrl-C and at the end of `Driver.max_hours`.
-        """
+    def run(self, schedule: Schedule) -> TrialCounts:
+        """Run trials, and after them the ones that `Schedule.then` returns."""
         from dice_ray.tuning.recorder import Recorder
         from dice_ray.tuning.search import CellSearcher
 
-        stored = ended_runs(self.plan, self.folder, self.ledger)
-        recorder = Recorder(self.plan, self.ledger, self.writer, ids)
+        stored, num_trials = self._ended_runs(), schedule.num_trials
+        recorder = Recorder(self.plan, self.ledger, self.writer, schedule.ids)
         recorder.open(stored, self.driver.tags)
         self._record_data()
         lost: str | None = None
@@ -106,12 +100,13 @@ class Session:
 
                 @cache
                 def auto_gpus() -> float:
-                    return packing.measured(
-                        self.plan, self.folder, ray().nodes, self.screen.show if self.screen else print
-                    )
+                    show = self.screen.show if self.screen else print
+                    return measured_share(self.plan, self.folder, ray().nodes, show)
 
-                has_ended = not num_trials or self._tune(ray(), auto_gpus(), searcher, num_trials, recorder, scheduler)
-                specs = then() if has_ended else []
+                has_ended = not num_trials or self._tune(
+                    ray(), auto_gpus(), schedule.searcher, num_trials, recorder, schedule.scheduler
+                )
+                specs = schedule.then() if has_ended else []
                 recorder.recount()  # placeholders in `ids` may have become reruns, of which some have ended before
                 if specs:
                     self._tune(ray(), auto_gpus(), CellSearcher(specs), len(specs), recorder)
@@ -138,6 +133,26 @@ class Session:
             self.screen.show(counts)
         return counts
 
+    def _ended_runs(self) -> set[str]:
+        """The ids of the runs that MLflow holds as ended; empty where it holds nothing or does not answer.
+
+        Raises:
+            RunError: Some are not of this folder.
+        """
+        try:
+            stored = ended(self.plan.name)
+        except (RunError, UnknownNameError):
+            return set()
+        if strange := self.plan.strangers(stored, self.ledger):
+            first = ", ".join(sorted(strange)[:3]) + (", ..." if len(strange) > 3 else "")
+            raise RunError(
+                f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
+                f"{len(strange)} that its ledger does not know ({first}): choose another name, or give the folder that "
+                "has them its name back. If they are not needed any more, or their lines were deleted from the ledger, "
+                f"delete them in MLflow and their folders in {self.folder / TRIALS}"
+            )
+        return stored
+
     @property
     def _configs(self) -> tuple[RunConfig, ...]:
         """One for each variant that is asked for, of which data and encoder are needed."""
@@ -148,7 +163,7 @@ class Session:
         configs = self._configs
         at_once = min(num_trials, shared(configs[0], ray.nodes, num_trials).slots(ray.nodes))
         weights = max(weight_bytes(config.model, prepare(config).tokenizer) for config in configs)
-        return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
+        return doctor.Needs(self.folder, configs, disk_needed(self.plan.num_kept(num_trials), at_once, weights))
 
     def _end_without_head(self) -> None:
         self.end(
@@ -160,7 +175,7 @@ class Session:
         """Store with the parent run what was read for each variant, warnings of few items, and the arms left out."""
         plan, file = self.plan, self.folder / schema.DATA_FILE
         reports: dict[str | None, LoadReport] = {}
-        if isinstance(plan, StudyPlan) and plan.variants:
+        if None not in plan.digests:
             # Also for the variants of earlier calls, whose cells the report shows beside those of this one.
             earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
             reports = {variant: LoadReport.of(of_variant) for variant, of_variant in earlier.items()}
@@ -171,7 +186,7 @@ class Session:
         self.writer.text(plan.name, schema.DATA_FILE, content)
         if few := once_each({variant: report.few_items() or "" for variant, report in reports.items()}):
             self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
-        if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
+        if left_out := plan.left_out():
             text = json.dumps([asdict(each) for each in left_out], indent=2)
             self.writer.text(plan.name, schema.LEFT_OUT_FILE, text)
 
@@ -187,8 +202,7 @@ class Session:
         """Run trials; False if they were interrupted."""
         from ray import tune
 
-        from dice_ray.tuning import memory
-        from dice_ray.tuning.callback import RecorderCallback
+        from dice_ray.tuning.callback import RecorderCallback, memory_reason
         from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder
         from dice_ray.tuning.trial import TrialActor, Work
 
@@ -223,7 +237,7 @@ class Session:
         gc.collect()
         gc.freeze()
         try:
-            with memory.survived():
+            with ray_internals.out_of_memory_ends_a_trial_alone(memory_reason):
                 tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
@@ -241,7 +255,7 @@ class Session:
 
 
 @contextmanager
-def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
+def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> Iterator[_Session]:
     """Drive a folder until the end of the block: data loaded, ledger read, output in the log, plan stored."""
     cluster.prepare(driver.address)  # before anything below imports Ray
     plan.check_code(plan.code)
@@ -250,7 +264,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     for variant in plan.digests:
         prepared = prepare(plan.base(variant))
         digests[variant] = prepared.splits.digest
-        test = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search never reads the test split
+        test = [prepared.test()] if plan.split == "test" else []  # a search never reads the test split
         loaded[variant] = prepared.report(prepared.train, prepared.dev, *test)
     plan = plan.bound_to(digests)
     with (
@@ -265,12 +279,11 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
             reports = once_each({variant: str(report) for variant, report in loaded.items()})
-            left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
-            for line in [*reports, *map(str, left_out), *notes]:
+            for line in [*reports, *map(str, plan.left_out()), *notes]:
                 screen.show(line)
 
         end = partial(head.end, stderr=stderr, screens=screens, writer=writer)
-        yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
+        yield _Session(plan, folder, ledger, writer, screen, loaded, driver, end)
 
 
 def once_each(texts: Mapping[str | None, str]) -> list[str]:

@@ -1,45 +1,45 @@
-"""Samplers and objectives of a search: TPE, random, brute force, NSGA-II, or a sampler of the user's."""
+"""What Optuna is asked for: samplers, pruners, and the values of the objectives.
+
+A pruner stops trials early. Ray Tune's own schedulers keep their state in private attributes and cannot be resumed from
+a ledger. Optuna's pruners decide from the intermediate values in the Optuna study, which are reported for every trial
+anyway and are restored when a sweep is resumed. So `search.PruningScheduler` only asks the study.
+
+A step of a pruner is an evaluation: `asha` (asynchronous successive halving, Li et al. 2020) compares trials after
+their 1st, 3rd, 9th, ... evaluation, and at each of these rungs stops a trial that is not in the best third of those
+that reached it so far. The first trials of a rung have nothing to be compared with, and are more often continued.
+"""
 
 from __future__ import annotations
 
+import copy
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, Literal, TypeVar, cast
 
 import optuna
-from optuna.samplers import BaseSampler
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
+from optuna.samplers import BaseSampler, BruteForceSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.samplers._tpe.sampler import _split_trials  # internal of Optuna 5
 from optuna.trial import FrozenTrial, TrialState
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
-from dice_ray.run.rehearsal import dev_metrics
-from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import SweepPlan, paths
-from dice_ray.tuning.space import Space
-from dice_ray.tuning.tpe import BoundedTPE
+from dice_ray.metrics.catalogue import metric
+from dice_ray.settings import Flat
+from dice_ray.tuning.space import Space, paths
 from dice_ray.user_code import load
 
-Made = TypeVar("Made")
+_Made = TypeVar("_Made")
 
 BRUTE_FORCE: Final = "brute_force"
 SECONDS: Final = "seconds"
 """The objective that is the training time of a run; every other one is a metric of dev."""
-MINIMISED: Final = ("brier", "calibration_error", SECONDS)
-NO_OBJECTIVES: Final = (
-    "constant_",
-    "threshold",
-    "words_dropped",
-    "spans_out_of_reach",
-    "answers_misplaced",
-    "answers_cut",
-)
-"""The beginnings of the names of metrics that do not say how good a model is; the last ones are counts of the data."""
-POPULATION: Final = 16
-"""Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
 TRIAL_STATES: Final = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 """Optuna's state of a trial, by ours."""
-NUM_TRIED: Final = 32
+_NUM_TRIED: Final = 32
 """Random trials that show which parameters are conditional."""
 
 
@@ -50,15 +50,15 @@ def sampler(name: str, seed: int) -> BaseSampler:
         UnknownNameError: There is no sampler of that name.
         InputError: The function does not make an Optuna sampler.
     """
-    if name in SAMPLERS:
+    if name in _SAMPLERS:
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
-            return SAMPLERS[name](seed)
+            return _SAMPLERS[name](seed)
     if ":" not in name:
-        raise UnknownNameError("sampler", name, SAMPLERS)
-    return made_by(name, "sampler", BaseSampler, seed)
+        raise UnknownNameError("sampler", name, _SAMPLERS)
+    return _made_by(name, "sampler", BaseSampler, seed)
 
 
-def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: object) -> Made:
+def _made_by(address: str, noun: str, kind: Callable[..., _Made], *arguments: object) -> _Made:
     """The object of this kind that the user's function at an address makes.
 
     Raises:
@@ -72,7 +72,7 @@ def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: obje
     assert isinstance(kind, type)
     if not isinstance(made, kind):
         raise InputError(f"{address} must make an Optuna {noun}, and returned {made!r:.80}")
-    return cast(Made, made)
+    return cast(_Made, made)
 
 
 def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
@@ -84,16 +84,16 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
         InputError: It cannot suggest a trial of the space.
     """
     space, chosen = Space(address), sampler(name, 0)
-    if isinstance(chosen, optuna.samplers.RandomSampler | optuna.samplers.BruteForceSampler):
+    if isinstance(chosen, RandomSampler | BruteForceSampler):
         return []
-    at_random = optuna.samplers.RandomSampler(seed=0)
-    known = _try(space, at_random, num_objectives, NUM_TRIED)[0].study.get_trials()
+    at_random = RandomSampler(seed=0)
+    known = _try(space, at_random, num_objectives, _NUM_TRIED)[0].study.get_trials()
     try:
         (last,) = _try(space, chosen, num_objectives, 1, known)
     except Exception as error:
         why = reason_of(error.__cause__ or error)  # a space wraps an error of the sampler
         raise InputError(f"{name} must suggest a trial of {address}, and raised {why}") from error
-    if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each parameter alone
+    if isinstance(chosen, TPESampler) and not chosen._multivariate:  # models each parameter alone
         return []
     searched = [{name for name, range_ in trial.distributions.items() if not range_.single()} for trial in known]
     conditional = set[str].union(*searched) - set[str].intersection(*searched)
@@ -114,7 +114,7 @@ def check_settings(layer: Layer, address: str) -> None:
         ConfigError: One is, and the space does not always suggest its very value.
     """
     suggested: dict[str, set[object]] = {}
-    for trial in _try(Space(address), optuna.samplers.RandomSampler(seed=0), 1, 4 * NUM_TRIED) if layer.values else ():
+    for trial in _try(Space(address), RandomSampler(seed=0), 1, 4 * _NUM_TRIED) if layer.values else ():
         for name, drawn in trial.params.items():
             suggested.setdefault(name, set()).add(drawn)
     must = f"must not be set: the space {address} searches it; leave it out, or choose a space without it"
@@ -133,24 +133,9 @@ def check_settings(layer: Layer, address: str) -> None:
         raise ConfigError(problems)
 
 
-def check_space(plan: SweepPlan) -> None:
-    """Check that trials of a plan can run: of some drawn at random, one has a valid configuration.
-
-    Raises:
-        InputError: The space suggests nothing.
-        ConfigError: None has; it lists the problems of one of them.
-    """
-    drawn = _try(Space(plan.space), optuna.samplers.RandomSampler(seed=0), 1, NUM_TRIED)
-    if not any(trial.params for trial in drawn):
-        raise InputError(f"the space {plan.space} must suggest parameters, as trial.suggest_float does, and has none")
-    for trial in drawn:
-        try:
-            plan.config(TrialSpec(id="drawn", params=trial.params, seed=plan.seed))
-        except ConfigError as error:
-            refused = error
-        else:
-            return
-    raise refused
+def drawn_at_random(space: Space) -> list[Flat]:
+    """The parameters of some trials that a space suggests."""
+    return [trial.params for trial in _try(space, RandomSampler(seed=0), 1, _NUM_TRIED)]
 
 
 def _try(
@@ -180,20 +165,12 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def may_be_stopped(optuna_study: optuna.Study) -> None:
+def may_be_stopped(optuna_study: Study) -> None:
     """Let samplers stop a study that Ray drives, as those of a grid do once all is tried: else that raises an error.
 
     The stop itself has no effect: a search ends with the trials of its plan.
     """
     optuna_study._thread_local.in_optimize_loop = True  # internal of Optuna 5
-
-
-SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    "tpe": BoundedTPE,
-    "random": optuna.samplers.RandomSampler,
-    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed),
-    BRUTE_FORCE: optuna.samplers.BruteForceSampler,
-}
 
 
 def metric_of(objective: str) -> str:
@@ -207,7 +184,7 @@ def metric_of(objective: str) -> str:
 
 def mode_of(objective: str) -> Literal["min", "max"]:
     """Whether an objective is minimised or maximised."""
-    return "min" if objective in MINIMISED else "max"
+    return "min" if metric(objective).is_minimised else "max"
 
 
 def signed_metric(objective: str) -> str:
@@ -233,27 +210,113 @@ def objective_values(
     return [(metrics[-1] if name == SECONDS else best).get(metric_of(name), 0.0) for name in objectives]
 
 
-def check_objectives(plan: SweepPlan) -> None:
-    """The objectives of a plan must be possible together.
+class _PartOfStudy(Study):
+    """An Optuna study with some of its trials, for a sampler or pruner."""
+
+    # Internals of Optuna 5: samplers and pruners read all trials through this method.
+    def __init__(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
+        self.__dict__.update(study.__dict__)
+        self._trials = trials
+
+    def _get_trials(
+        self, deepcopy: bool = True, states: Container[TrialState] | None = None, use_cache: bool = False
+    ) -> list[FrozenTrial]:
+        return [trial for trial in self._trials if states is None or trial.state in states]
+
+
+NUM_MODELLED: Final = 250
+"""Ended trials that are modelled at least; of so many, the best tenth are as many as of any larger number."""
+NUM_GOOD: Final = 25
+NUM_AT_ONCE: Final = 50
+"""Trials are left out in batches of this size, since the best ones must be found each time."""
+
+
+class BoundedTPE(TPESampler):
+    """Multivariate TPE, grouped by the parameters that trials have: each branch of the loss has a model of its own.
+
+    `constant_liar` keeps trials that run at the same time apart.
+
+    A suggestion costs the same however many trials have ended: the best and the latest are modelled. Optuna's models
+    every ended trial anew for each group of parameters: on the space `joint_tuning` that takes 43 ms after 100 trials,
+    74 ms after 300 and 169 ms after 1,000 (Optuna 5.0). TPE compares a density of good trials with one of the others.
+    The good ones are the best tenth, 25 at most. The oldest of the others, to which TPE gives less weight anyway, are
+    left out so that 250 trials are modelled: once 300 have ended, and again after every 50 more.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(multivariate=True, group=True, constant_liar=True, seed=seed)
+        self._kept: list[int] = []
+        """Of the first `_num_seen` trials, the numbers of those that are modelled."""
+        self._num_seen = 0
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return super().infer_relative_search_space(self._part_of(study), trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return super().sample_relative(self._part_of(study), trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        return super().sample_independent(self._part_of(study), trial, param_name, param_distribution)
+
+    def _part_of(self, study: Study) -> Study:
+        of_study = study.get_trials(deepcopy=False)  # in the order of their numbers, without a gap
+        trials = [of_study[number] for number in self._kept] + of_study[self._num_seen :]
+        ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+        if (excess := len(ended) - NUM_MODELLED) >= NUM_AT_ONCE:
+            _, others = _split_trials(study, ended, NUM_GOOD)
+            oldest = {trial.number for trial in others[:excess]}
+            trials = [trial for trial in trials if trial.number not in oldest]
+            self._kept, self._num_seen = [trial.number for trial in trials], len(of_study)
+        return _PartOfStudy(study, trials)
+
+
+_SAMPLERS: Final[Mapping[str, Callable[[int], BaseSampler]]] = {
+    "tpe": BoundedTPE,
+    "random": RandomSampler,
+    # With Optuna's population of 50, a search of some dozen trials would stay in its first, random generation.
+    "nsga2": lambda seed: NSGAIISampler(population_size=16, seed=seed),
+    BRUTE_FORCE: BruteForceSampler,
+}
+_PRUNERS: Final[Mapping[str, Callable[[], BasePruner]]] = {
+    "asha": lambda: SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
+    "median": lambda: MedianPruner(n_startup_trials=3),
+    "none": NopPruner,
+}
+
+
+def pruner(name: str) -> BasePruner:
+    """The pruner of a name, or of a function at `module:function` or `file.py:function`.
 
     Raises:
-        InputError: There is only one, one is given twice, or the plan has a setting that several cannot have.
-        UnknownNameError: One is not a metric of the task on dev.
+        UnknownNameError: There is no pruner of that name.
+        InputError: The function does not make an Optuna pruner.
     """
-    objectives = plan.objectives
-    if not objectives:
+    if name in _PRUNERS:
+        return _PRUNERS[name]()
+    if ":" not in name:
+        raise UnknownNameError("scheduler", name, _PRUNERS)
+    return _made_by(name, "pruner", BasePruner)
+
+
+def replay(study: Study, scores: Sequence[float]) -> None:
+    """Ask the pruner about each evaluation of the study's last trial, which must be running.
+
+    A pruner may keep state in the study when it is asked: SuccessiveHalvingPruner notes there which rungs a trial has
+    completed. A trial that is restored must leave the same state as one that ran.
+    """
+    if isinstance(study.pruner, NopPruner | MedianPruner):  # they keep no state
         return
-    if len(set(objectives)) < max(2, len(objectives)):
-        raise InputError(
-            f"there must be at least two objectives, all different, got {', '.join(objectives)}: a search for one "
-            "metric is set by the score of its task, as task.sentence_pair.score"
-        )
-    if plan.scheduler != "none":
-        raise InputError(f"a search for several objectives must have the scheduler none, got {plan.scheduler}")
-    if plan.seeds:
-        raise InputError("a search for several objectives must leave out --seeds: it has no best trials to run again")
-    metrics = [name.removeprefix("dev/") for name in dev_metrics(plan.base())]
-    known = [*(name for name in metrics if not name.startswith(NO_OBJECTIVES)), SECONDS]
-    for name in objectives:
-        if name not in known:
-            raise UnknownNameError("objective", name, known)
+    asked = study
+    if isinstance(study.pruner, SuccessiveHalvingPruner) and study.pruner._min_resource is not None:
+        # Which rungs a trial has completed does not depend on the others. With them, n trials would take n^2 steps.
+        # `_min_resource` is an internal of Optuna 5.
+        asked = _PartOfStudy(study, [])
+    number = len(study.get_trials(deepcopy=False)) - 1
+    for step in range(1, len(scores) + 1):
+        trial = copy.copy(study.get_trials(deepcopy=False)[number])
+        trial.intermediate_values = dict(enumerate(scores[:step], start=1))
+        study.pruner.prune(asked, trial)

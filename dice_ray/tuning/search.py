@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 import optuna
 from optuna.samplers._ga import BaseGASampler  # internal of Optuna 5
@@ -22,9 +22,8 @@ from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
 from dice_ray.run.cluster import Cluster
+from dice_ray.settings import Flat
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.pruning import pruner, replay
 from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.samplers import (
     BRUTE_FORCE,
@@ -32,14 +31,35 @@ from dice_ray.tuning.samplers import (
     may_be_stopped,
     mode_of,
     objective_values,
+    pruner,
     quiet_optuna,
+    replay,
     sampler,
 )
-from dice_ray.tuning.space import Space
+from dice_ray.tuning.space import BATCH_SIZE, Space
 from dice_ray.tuning.trial import SCORE, TrialResult
 
 ASK_SECONDS: Final = 1.0
 """How often the cluster is asked for its machines."""
+
+
+class SearchPlan(Protocol):
+    """What a searcher is told of a sweep, by the attributes of `SweepPlan`."""
+
+    @property
+    def space(self) -> str: ...
+    @property
+    def objectives(self) -> tuple[str, ...]: ...
+    @property
+    def sampler(self) -> str: ...
+    @property
+    def scheduler(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def points(self) -> tuple[Flat, ...]: ...
+    @property
+    def ids(self) -> list[str]: ...
 
 
 class SweepSearcher(OptunaSearch):
@@ -49,12 +69,20 @@ class SweepSearcher(OptunaSearch):
     not ended are suggested first, under their own ids; then the points of the plan; then what the sampler suggests.
     Early stopping compares the trials of this sweep alone: the known ones may have been evaluated at other steps.
 
+    Args:
+        plan: Of the sweep.
+        history: Its trials so far, without reruns.
+        known: The trials of the sweep that it was started from.
+        num_rows: Rows of the training split, at most as many as which a batch size is suggested.
+
     Attributes:
         ids: Of all trials of the sweep: fewer than planned where the space is exhausted.
     """
 
-    def __init__(self, plan: SweepPlan, history: History, known: History | None = None) -> None:
-        space = Space(plan.space)
+    def __init__(
+        self, plan: SearchPlan, history: History, known: History | None = None, num_rows: int | None = None
+    ) -> None:
+        space = Space(plan.space, num_rows)
         self._objectives: tuple[str, ...] = plan.objectives
         # A resumed search must not draw the first trials again, so the seed grows with the number of started trials.
         seed = plan.seed + len(history.specs)
@@ -72,8 +100,15 @@ class SweepSearcher(OptunaSearch):
         self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
         for past in (known, history):
             for outcome in past.outcomes.values() if past is not None else ():
-                self._add(outcome, past.specs[outcome.id], space, is_own=past is history)
-        for params in [*(spec.params for spec in self._resumed), *plan.points[len(history.specs) :]]:
+                spec = past.specs[outcome.id]
+                # Earlier versions suggested larger batches too.
+                fits = num_rows is None or spec.params.get(BATCH_SIZE, 0) <= num_rows
+                self._add(outcome, spec, space if fits else Space(plan.space), is_own=past is history)
+        for spec in self._resumed:
+            self._study.enqueue_trial(spec.params)
+        for params in plan.points[len(history.specs) :]:
+            if num_rows is not None and params.get(BATCH_SIZE, 0) > num_rows:
+                params = params | {BATCH_SIZE: num_rows}
             self._study.enqueue_trial(params)
 
     def suggest(self, trial_id: str) -> dict[str, Any]:

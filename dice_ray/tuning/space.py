@@ -1,34 +1,46 @@
 """Search spaces by their address: functions of an Optuna trial that suggest parameters and return nothing.
 
 Ray pickles the searcher, with its space, after each suggestion. A function of a script or a lambda cannot be pickled,
-so a space is stored as its address and loaded when it is called.
+so a space is stored as its address and loaded when it is called. Given settings are compared with a space by replaying
+it on them (`_Replay`): a preset's own values, published ones, and the trials of an earlier sweep.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from optuna import Trial
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FixedTrial
 
 from dice_ray import user_code
+from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import InputError, reason_of
+from dice_ray.settings import Flat, Nested, flat
+from dice_ray.tuning.ledger import TrialSpec
 
-if TYPE_CHECKING:
-    from optuna import Trial
-    from optuna.trial import FixedTrial
+SpaceFunction: TypeAlias = Callable[[Trial | FixedTrial], None]
 
-SpaceFunction: TypeAlias = "Callable[[Trial | FixedTrial], None]"
+BATCH_SIZE = "training.batch_size"
 
 
 @dataclass(frozen=True)
 class Space:
-    """A space that can be pickled: its address, loaded at the first call."""
+    """A space that can be pickled: its address, loaded at the first call.
+
+    Attributes:
+        num_rows: Of the training split; a batch size that is drawn from a range is at most this number.
+    """
 
     address: str
+    num_rows: int | None = None
 
-    def __reduce__(self) -> tuple[type[Space], tuple[str]]:
-        return type(self), (self.address,)
+    def __reduce__(self) -> tuple[type[Space], tuple[str, int | None]]:
+        return type(self), (self.address, self.num_rows)
 
     def __call__(self, trial: Trial | FixedTrial) -> None:
         """Suggest every parameter of a trial.
@@ -37,8 +49,9 @@ class Space:
             InputError: The function failed, or returned something: Ray lets a returned constant override suggestions.
         """
         function = self._function
+        within: Any = trial if self.num_rows is None else _WithinRows(trial, self.num_rows)
         try:
-            returned: Any = function(trial)
+            returned: Any = function(within)
         except Exception as error:
             raise InputError(f"the space {self.address} must suggest a trial, and raised {reason_of(error)}") from error
         if returned is not None:
@@ -50,3 +63,133 @@ class Space:
     @cached_property
     def _function(self) -> SpaceFunction:
         return user_code.load(self.address)
+
+
+class _WithinRows:
+    """A trial whose ranges of batch sizes end at a number of rows.
+
+    A space knows no data: of 200 rows, a tenth of the batch sizes up to 288 could not be trained with.
+    """
+
+    def __init__(self, trial: Trial | FixedTrial, num_rows: int) -> None:
+        self._trial, self._num_rows = trial, num_rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._trial, name)
+
+    def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
+        if name == BATCH_SIZE and high > self._num_rows:
+            high = low + max(0, self._num_rows - low) // step * step
+        return self._trial.suggest_int(name, low, high, step=step, log=log)
+
+
+def paths(values: Nested, prefix: str = "") -> list[str]:
+    """Each path that a layer sets."""
+    found = []
+    for key, value in values.items():
+        inner = paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
+        found += inner or [f"{prefix}{key}"]
+    return found
+
+
+@dataclass(frozen=True)
+class Point:
+    """Settings that a space can suggest.
+
+    Attributes:
+        params: By path.
+        left_out: Other settings that were given, which the space does not search.
+    """
+
+    params: Flat
+    left_out: Flat
+
+
+def own_point(layers: Sequence[Layer], space: Space) -> Flat:
+    """The preset's own values of the searched parameters.
+
+    They run first, so that a search does not end below its preset; a value that the space cannot suggest is left out.
+    """
+    own = flat(resolve(layers))
+    replay = _Replay(own, space)
+    if "loss" in replay.out_of_range:  # the space does not search the preset's loss: take the defaults of its first one
+        own = flat(resolve([*layers, values_layer("space", {"loss": replay.params["loss"]})]))
+        replay = _Replay(own, space)
+    return replay.taken(own)
+
+
+def points(settings: Iterable[Flat], space: Space) -> list[Point]:
+    """Each of these settings, reduced to what the space searches.
+
+    Settings of a loss that it does not search are dropped; of several that differ only in other settings, one is kept.
+    """
+    made: list[Point] = []
+    for values in settings:
+        kept = _Replay(values, space).taken(values)
+        if ("loss" in kept or "loss" not in values) and all(kept != point.params for point in made):
+            made.append(Point(kept, {path: value for path, value in values.items() if path not in kept}))
+    return made
+
+
+def check_suggested(trials: Iterable[TrialSpec], space: Space, folder: Path) -> None:
+    """The trials of the sweep in a folder must be such that a space could suggest them.
+
+    Raises:
+        InputError: The space does not search a parameter of one of its trials, or in another range.
+    """
+    for trial in trials:
+        replay = _Replay(trial.params, space)
+        must = f"trial {trial.id} of {folder} must be one that {space.address} could suggest"
+        if replay.out_of_range:
+            path, distribution = next(iter(replay.out_of_range.items()))
+            raise InputError(f"{must}: it searches {path} {_words(distribution)}, got {trial.params[path]!r}")
+        if unused := sorted(trial.params.keys() - replay.params.keys()):
+            raise InputError(f"{must}: it does not search {', '.join(unused)}")
+        if missing := sorted(replay.params.keys() - trial.params.keys()):
+            raise InputError(f"{must}: it also searches {', '.join(missing)}, which that trial does not have")
+
+
+def _words(distribution: Any) -> str:
+    """What a distribution holds, in words.
+
+    >>> _words(CategoricalDistribution(["dice", "focal"]))
+    "among 'dice' and 'focal'"
+    """
+    if isinstance(distribution, CategoricalDistribution):
+        return f"among {' and '.join(map(repr, distribution.choices))}"
+    return f"from {distribution.low:g} to {distribution.high:g}"
+
+
+class _Replay(FixedTrial):
+    """A space called on given values; a value that is missing or out of range is replaced by one in range.
+
+    Attributes:
+        out_of_range: The distributions of the values that were given and are out of range.
+    """
+
+    def __init__(self, params: Flat, space: Space) -> None:
+        super().__init__(dict(params))
+        self.out_of_range: dict[str, BaseDistribution] = {}
+        space(self)
+
+    def taken(self, values: Flat) -> Flat:
+        """The given values that were suggested as they are."""
+        return {path: values[path] for path in self.params if path in values and path not in self.out_of_range}
+
+    def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
+        # Internal of Optuna 5: every suggestion of a FixedTrial goes through this method.
+        if name in self._params and not _contains(distribution, self._params[name]):
+            self.out_of_range[name] = distribution
+            del self._params[name]
+        if isinstance(distribution, CategoricalDistribution):
+            self._params.setdefault(name, distribution.choices[0])
+        else:
+            self._params.setdefault(name, distribution.low)  # type: ignore[attr-defined]
+        return super()._suggest(name, distribution)
+
+
+def _contains(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except ValueError:  # not a choice, or not a number
+        return False

@@ -1,4 +1,4 @@
-"""The plan of a study: arms by seeds on each variant, and the identity of every cell.
+"""A study: arms by seeds on each variant, each cell once.
 
 A cell is identified by the configuration that decides its numbers, so a study is resumed and extended without running a
 cell twice, whatever its arms are called and wherever it runs.
@@ -6,22 +6,29 @@ cell twice, whatever its arms are called and wherever it runs.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import product
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
+from dice_ray.config.schema import RunConfig
 from dice_ray.data.split_files import FilesConfig
-from dice_ray.errors import ConfigError, ConflictError, Problem
+from dice_ray.errors import ConfigError, ConflictError, InputError, Problem
 from dice_ray.settings import Flat, non_defaults
-from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues, deciding_metric
+from dice_ray.tracking import schema
+from dice_ray.tuning.addresses import StoredLayer, StoredValues
+from dice_ray.tuning.cells import Asked, Grid, LeftOutArm, identity
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import (
+    Plan,
+    Schedule,
+    deciding_metric,
+)
+from dice_ray.tuning.ranking import best_arm
 
 VariantsAre: TypeAlias = Literal["data", "settings"]
 """What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
@@ -39,40 +46,6 @@ class Variant(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     layers: tuple[StoredLayer, ...]
     digest: str = ""
-
-
-class Asked(BaseModel):
-    """The cells that were asked for last: these arms by these seeds, on these variants where there are any."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    arms: tuple[str, ...]
-    seeds: tuple[int, ...]
-    variants: tuple[str, ...] = ()
-
-    def __contains__(self, cell: TrialSpec) -> bool:
-        on_variant = cell.variant is None or cell.variant in self.variants
-        return on_variant and cell.arm in self.arms and cell.seed in self.seeds
-
-
-@dataclass(frozen=True)
-class LeftOutArm:
-    """An arm that does not fit the task or data of a variant, such as a loss that cannot take its link."""
-
-    variant: str | None
-    arm: str
-    reason: str
-
-    def __str__(self) -> str:
-        on = "" if self.variant is None else f" on {self.variant}"
-        return f"left out: {self.arm}{on}, because {self.reason}"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The cells of a study, all of a seed before the next seed, and the arms that are left out of a variant."""
-
-    cells: list[TrialSpec]
-    left_out: list[LeftOutArm]
 
 
 class StudyPlan(Plan):
@@ -98,6 +71,7 @@ class StudyPlan(Plan):
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
 
+    split = "test"
     seeds_option = "--seeds"
     kind: Literal["study"] = "study"
     arms: dict[str, StoredValues]
@@ -120,6 +94,88 @@ class StudyPlan(Plan):
         if len(set(seeds)) < len(seeds):
             raise ValueError("must be different seeds: one that is counted twice would make a difference look certain")
         return seeds
+
+    def check(self, folder: Path) -> list[str]:
+        self.grid()
+        return []
+
+    def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
+        from dice_ray.tuning.search import CellSearcher
+
+        cells = self.grid().cells
+        missing = self._missing(cells, ledger)
+        return Schedule(CellSearcher(missing), len(missing), [cell.id for cell in cells])
+
+    def remaining(self, ledger: Ledger, address: str | None) -> tuple[int, int]:
+        cells = self.grid().cells
+        num_missing = len(self._missing(cells, ledger))
+        return num_missing, len(cells) - num_missing
+
+    def samples(self, ledger: Ledger) -> list[RunConfig]:
+        """Those of all cells that are missing."""
+        return [self.config(cell) for cell in self._missing(self.grid().cells, ledger)]
+
+    def grown(
+        self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None
+    ) -> StudyPlan:
+        if more_trials or seeds or top:
+            grows = "it grows by arms, variants and seeds"
+            raise InputError(f"{self.name} is a study, which has no trials to add: {grows}")
+        return self
+
+    def parent_tags(self) -> dict[str, str]:
+        tags = {schema.KIND: self.kind, schema.BASELINE: self.baseline, schema.VARIANTS_ARE: self.variants_are}
+        return tags | ({schema.COMMAND: self.command} if self.command else {})
+
+    def description(self, metric: str) -> str:
+        data = ", ".join(dict.fromkeys(self.base(variant).data_name for variant in self.digests))
+        return (
+            f"Ablation study on {data}: arms compared with `{self.baseline}` over the same seeds, by {metric}. The run "
+            f"`{self.name}` has the score of each arm and the verdict; its children are the runs of each arm and seed. "
+            f"`dice-ray report {self.name}` writes the report."
+        )
+
+    def trial_tags(self, trial: TrialSpec) -> dict[str, str]:
+        assert trial.arm is not None, "a study has cells"
+        optional = {
+            schema.VARIANT: trial.variant,
+            schema.SHARED: self.shared,
+            schema.TUNED: self.tuned.get(trial.arm),
+            schema.CONTROL: self.controls.get(trial.arm),
+        }
+        tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
+        return tags | {tag: value for tag, value in optional.items() if value}
+
+    @property
+    def growing_command(self) -> str:
+        return self.command
+
+    def left_out(self) -> list[LeftOutArm]:
+        return self.grid().left_out
+
+    def strangers(self, stored: Set[str], ledger: History) -> Set[str]:
+        """As for every plan, but a cell that the ledger does not know is none of them: its id is a digest of its
+        settings, so it is run again with the same settings. A trial of a sweep is one: only the ledger has its
+        settings, and a new trial of its id would be mixed in MLflow with its old parameters and metrics. If the ledger
+        knows none of the runs, all belong to another folder.
+        """
+        unknown = super().strangers(stored, ledger)
+        is_other_folder = unknown == stored - {self.name}
+        return unknown if is_other_folder else unknown - {cell.id for cell in self.whole().grid().cells}
+
+    def best_arm(self, history: History, ids: Collection[str]) -> tuple[float, str, int] | None:
+        return best_arm(history, ids, self.controls)
+
+    def is_final(self, outcome: TrialOutcome) -> bool:
+        return outcome.state != "failed"
+
+    def whole(self) -> StudyPlan:
+        return self.model_copy(update={"asked": None})
+
+    def _missing(self, cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:
+        """The cells that a history does not hold as done."""
+        outcomes = history.outcomes
+        return [cell for cell in cells if cell.id not in outcomes or not self.is_final(outcomes[cell.id])]
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         return self.layers if variant is None else self.variants[variant].layers
@@ -207,7 +263,7 @@ class StudyPlan(Plan):
         return self._ids(arm, variant, [seed])[seed]
 
     def changed(self, stored: StudyPlan) -> list[str]:
-        """What keeps it from extending a stored plan: what both plans name and mean differently."""
+        """What both plans name and mean differently."""
         if (then := stored._variants_in_words) != (now := self._variants_in_words):
             return [f"{then} then, {now} now"]
         changed = []
@@ -241,15 +297,21 @@ class StudyPlan(Plan):
         return self.model_copy(update={"folders": self.folders | folders})
 
     def merged_with(self, stored: StudyPlan) -> StudyPlan:
-        """This plan with the arms, variants and seeds that only the stored one has, which are not asked for."""
+        """This plan with the arms, variants and seeds that only the stored one has, which are not asked for.
+
+        Raises:
+            ConfigError: An arm is the same as a stored arm of another name.
+        """
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
         names = ("arms", "variants", "encoders", "folders", "code", "tuned", "tuned_settings", "controls")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
-        asked = self.asked or self._whole()
-        whole = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
-        return whole if asked == whole._whole() else whole.model_copy(update={"asked": asked})
+        asked = self.asked or self._asked_for_all()
+        plan = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
+        plan = plan if asked == plan._asked_for_all() else plan.model_copy(update={"asked": asked})
+        plan.grid()
+        return plan
 
-    def _whole(self) -> Asked:
+    def _asked_for_all(self) -> Asked:
         return Asked(
             arms=tuple(sorted(self.arms)), seeds=tuple(sorted(self.seeds)), variants=tuple(sorted(self.variants))
         )
@@ -301,13 +363,7 @@ class StudyPlan(Plan):
         }
 
     def _digest(self, values: Flat, config: RunConfig, variant: str | None) -> str:
-        decisive = {path: value for path, value in values.items() if path.partition(".")[0] not in NEUTRAL_SECTIONS}
-        for path in TARGETS:
-            if (target := values.get(path)) in self.code:  # the source of own code decides, not where its file lies
-                decisive[path] = f"{target.rpartition(':')[2]} {self.code[target]}"
-        content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
-        parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
-        return hashlib.sha256(parts.encode()).hexdigest()[:12]
+        return identity(values, self.code, self.digests[variant] + self.encoders.get(config.model.encoder, ""))
 
 
 def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:

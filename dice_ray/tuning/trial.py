@@ -32,9 +32,9 @@ from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.tracking import environment
 from dice_ray.training.memory import is_out_of_memory
+from dice_ray.tuning.addresses import targets_of
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import SweepPlan, targets_of
-from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.plan import Plan
 
 SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""
@@ -60,7 +60,7 @@ class Work:
         admission: What must hold of machines that join while trials run.
     """
 
-    plan: SweepPlan | StudyPlan
+    plan: Plan
     folder: Path
     threads: int
     gpus: float
@@ -109,13 +109,13 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             config = work.plan.config(trial).with_threads(work.threads)
             work.plan.check_code(targets_of(config))
             metric = objective(config)
-            if isinstance(work.plan, StudyPlan):
+            if work.plan.split == "test":
                 prepare(config).test()  # raises before the training where the test split cannot be scored
             tags = environment.hardware() | class_weights(config)
             for evaluation in train.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
                 result["is_past"] = evaluation.is_past
-                if evaluation.finished and isinstance(work.plan, StudyPlan):
+                if evaluation.finished and work.plan.split == "test":
                     result["test"] = train.score(config, folder, "test")
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}
     except Exception as error:

@@ -42,8 +42,8 @@ from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
 from tests.tracking.stores import copied

@@ -14,9 +14,9 @@ from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.sweep import SweepPlan
 
 
 def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(tmp_path: Path) -> None:

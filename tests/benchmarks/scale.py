@@ -151,9 +151,9 @@ def with_ended(num: int, space: str = RATE) -> History:
 
 def of_many(num: int, space: str) -> dict[str, float]:
     """CPU seconds of the driver for what it computes from so many ended trials, without Ray."""
-    from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.plan_file import read
     from dice_ray.tuning.search import SweepSearcher
+    from dice_ray.tuning.sweep import SweepPlan
 
     plan, history = read(Path(f"dice_ray_runs/{NAME}")), with_ended(num, space)
     assert isinstance(plan, SweepPlan)

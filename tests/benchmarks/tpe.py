@@ -19,7 +19,7 @@ import optuna
 from optuna.trial import Trial
 
 from analysis.statistics.intervals import t_interval
-from dice_ray.tuning.tpe import NUM_AT_ONCE, NUM_MODELLED, BoundedTPE
+from dice_ray.tuning.samplers import NUM_AT_ONCE, NUM_MODELLED, BoundedTPE
 
 NOISE = 0.02
 SHAPE = np.array(

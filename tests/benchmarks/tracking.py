@@ -18,8 +18,8 @@ from dice_ray.config.load import values_layer
 from dice_ray.run.driver import Driver
 from dice_ray.tracking import writer as writing
 from dice_ray.tracking.store import quiet
-from dice_ray.tuning import runner, sweep
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning import runner
+from dice_ray.tuning.sweep import SweepPlan
 
 NUM_TRIALS = 16
 GOAL = 0.05
@@ -58,7 +58,7 @@ def seconds(folder: Path, *, is_tracked: bool) -> tuple[float, float]:
         scheduler="none",
     )
     begun, cpu = time.perf_counter(), time.process_time()
-    progress = sweep.run(plan, folder, Driver(num_cpus=2))
+    progress = runner.run(plan, folder, Driver(num_cpus=2))
     assert progress.is_finished, progress
     return time.perf_counter() - begun, time.process_time() - cpu
 

@@ -20,7 +20,7 @@ from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.sweep import SweepPlan
 from tests.faults.tries import Rows, Try
 
 TENTHS: Final = 11

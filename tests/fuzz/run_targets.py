@@ -33,10 +33,10 @@ from dice_ray.tracking import reader, schema
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.checkpoint import BEST, LAST, Checkpoints
-from dice_ray.tuning import plan_file, ranking
+from dice_ray.tuning import plan_file, recorder
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 from tests.fuzz.examples import BOMBS
 from tests.fuzz.inputs import HOSTILE, altered, altered_bytes, scalars, texts
 from tests.tracking.stores import fill
@@ -97,8 +97,8 @@ def read_ledger(given: bytes, folder: Path) -> None:
     run = _empty(folder / "runs/mine")
     (run / LEDGER).write_bytes(given)
     ledger = ledger_in(run)
-    ranking.reruns(SWEEP.model_copy(update={"seeds": 1}), ledger)
-    ranking.clean_up(SWEEP, ledger, run / "trials", [*ledger.outcomes])
+    SWEEP.model_copy(update={"seeds": 1}).reruns(ledger)
+    recorder.clean_up(SWEEP, ledger, run / "trials", [*ledger.outcomes])
     for spec in ledger.unfinished:
         with suppress(ValueError):
             SWEEP.config(spec)

@@ -13,9 +13,9 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
-from dice_ray.tuning import ablation, plan_file
+from dice_ray.tuning import plan_file, runner
 from dice_ray.tuning.estimate import estimate
-from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
 from dice_ray.tuning.runner import once_each
 from dice_ray.tuning.study import StudyPlan, Variant
 
@@ -26,7 +26,7 @@ def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...])
     history = History({cell.id: cell for cell in (done, failed, begun)})
     history.outcomes = {done.id: TrialOutcome(id=done.id, state="done")}
     history.outcomes |= {failed.id: TrialOutcome(id=failed.id, state="failed", failure="no memory")}
-    assert missing_cells(cells, history) == [failed, begun, new]
+    assert plan._missing(cells, history) == [failed, begun, new]
 
 
 def test_what_all_variants_read_is_said_once() -> None:
@@ -63,7 +63,7 @@ def test_cells_that_are_done_are_not_run_again_where_the_files_were_moved(tmp_pa
     ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},)))
     with pytest.raises(RunError, match="must have something left to run, and all of it has ended"):
         estimate(plans["new"], folder, Driver())
-    progress = ablation.run(plans["new"], folder, Driver())
+    progress = runner.run(plans["new"], folder, Driver())
     assert (progress.done, progress.total) == (1, 1)
     assert list(Ledger(folder / "ledger.jsonl").specs) == [cell.id]
 
@@ -83,10 +83,10 @@ def test_what_earlier_calls_read_of_other_variants_stays_with_the_study(
         digests: dict[str | None, str] = {name: plan.base(name).splits().digest for name in names}
         plan_file.store(plan := plan.with_digests(digests), folder)
         ledger = Ledger(folder / "ledger.jsonl")
-        for cell in missing_cells(plan.grid().cells, ledger):
+        for cell in plan._missing(plan.grid().cells, ledger):
             ledger.append(cell)
             ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},)))
-        assert ablation.run(plan, folder, Driver()).is_finished
+        assert runner.run(plan, folder, Driver()).is_finished
     (run,) = read("study").query("kind == 'study'").to_dict("records")
     (artifact,) = tmp_path.glob("mlartifacts/*/artifacts/data.json")
     assert list(json.loads(artifact.read_text())) == ["a", "b", "c"]
@@ -109,7 +109,7 @@ def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, la
     ledger.append(earlier)
     ledger.append(TrialOutcome(id=failed, state="failed", failure="no memory"))
 
-    progress = ablation.run(plan, folder, Driver(num_cpus=2))
+    progress = runner.run(plan, folder, Driver(num_cpus=2))
     assert (progress.done, progress.failed, progress.total) == (4, 0, 4)
     ledger = Ledger(folder / "ledger.jsonl")
     assert ledger.outcomes[done] == earlier

@@ -15,12 +15,11 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.run.rehearsal import Rehearsal
-from dice_ray.tuning import plan_file, sweep
-from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, estimate
-from dice_ray.tuning.first_steps import timing_key
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning import plan_file, runner
+from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, estimate, timing_key
 from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:batches"
 GIB = 2**30
@@ -164,7 +163,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     assert list(scratch.iterdir()) == []
 
     one = plan.model_copy(update={"trials": 1, "seeds": 0})
-    assert sweep.run(one, tmp_path / "dry", Driver(num_cpus=1)).is_finished
+    assert runner.run(one, tmp_path / "dry", Driver(num_cpus=1)).is_finished
     left = sum(file.stat().st_size for file in (tmp_path / "dry/trials/0001").glob("*.pt"))
     assert left == pytest.approx(found.rehearsal.weights, rel=0.2)
     with pytest.raises(RunError, match="something left to run, and all of it has ended"):

@@ -8,11 +8,12 @@ import pytest
 
 from dice_ray.config.load import Layer, read_layer, resolve, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.tuning.export import preset
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import AUTOMATIC, SweepPlan
+from dice_ray.tuning.plan import AUTOMATIC
 from dice_ray.tuning.plan_file import store
-from dice_ray.tuning.ranking import preset
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 METRICS = ({"dev/f1": 0.5},)
 

@@ -8,10 +8,10 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import ranking
+from dice_ray.tuning import ranking, recorder
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 SCORES: dict[str, tuple[State, float | None]] = {
     "0001": ("done", 0.5),
@@ -47,10 +47,10 @@ def test_a_sweep_keeps_the_checkpoints_of_its_best_alone(
     assert ranking.best_in(ledger) == "0003"
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5)
     # More seeds may be asked for later; of equal configurations one is kept.
-    assert ranking.retained(plan, ledger) == {"0003", "0001"}
+    assert plan.retained(ledger) == {"0003", "0001"}
     plan = plan.model_copy(update={"top": 1})
     for _ in range(2):
-        ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+        recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
 
@@ -60,7 +60,7 @@ def test_nothing_is_deleted_behind_a_link(tmp_path: Path, ledger: Ledger, layers
     elsewhere = (tmp_path / "trials/0001").rename(tmp_path / "elsewhere")
     (tmp_path / "trials/0001").symlink_to(elsewhere)
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, top=1)
-    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert {"best.pt", "last.pt", "encoder"} < {path.name for path in elsewhere.iterdir()}
 
 
@@ -68,30 +68,30 @@ def test_those_that_may_run_again_are_kept(tmp_path: Path, ledger: Ledger, layer
     """More seeds made another trial the best, whose checkpoint was gone, and deleted that of the one before."""
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, seeds=1, top=2)
     # Equal configurations run again once: the third best stands in.
-    assert ranking.retained(plan, ledger) == {"0003", "0001"}
-    for cell, score in zip(ranking.reruns(plan, ledger), (0.25, 0.5), strict=True):
-        ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    assert plan.retained(ledger) == {"0003", "0001"}
+    for cell, score in zip(plan.reruns(ledger), (0.25, 0.5), strict=True):
+        recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
         ledger.append(cell)
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
     assert ranking.best_in(ledger) == "0001"
-    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     more = plan.model_copy(update={"seeds": 2})
-    for cell, score in zip(ranking.reruns(more, ledger)[2:], (0.75, 0.25), strict=True):
+    for cell, score in zip(more.reruns(ledger)[2:], (0.75, 0.25), strict=True):
         ledger.append(cell)
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
     assert ranking.best_in(ledger) == "0003"
-    ranking.clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder.clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
     assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
     for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
         ledger.append(TrialSpec(id=id_, params={"lr": score}, seed=1))
         ledger.append(TrialOutcome(id=id_, state="done", curve=((5, score),), metrics=({},)))
-    assert ranking.retained(more, ledger) == {"0003", "0006", "0007"}
+    assert more.retained(ledger) == {"0003", "0006", "0007"}
 
 
 def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("precision", "recall"))
-    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert all({"best.pt", "encoder"} <= names for names in left(tmp_path).values())
 
 
@@ -99,7 +99,7 @@ def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:
     plan = StudyPlan(name="study", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
-    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     scored = {"best.pt", "config.yaml", "encoder", "test"}
     whole = scored | {"last.pt", "before.pt"}
     assert left(tmp_path) == {"0001": scored, "0002": whole, "0003": scored, "0004": scored, "0005": whole}
@@ -111,7 +111,7 @@ def test_nothing_is_best_where_nothing_was_scored(tmp_path: Path) -> None:
 
 def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
     def num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-        return ranking.disk_needed(plan, num_runs, num_at_once=0, weights=1)
+        return plan.num_kept(num_runs)
 
     sweep = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4)
     assert num_kept(sweep, 4) == 5, "seeds may be asked for later"

@@ -14,11 +14,11 @@ from dice_ray.run import cluster
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.run.folder import GIVEN_UP, PLACEMENT_GROUP
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import ablation, sweep, trial
+from dice_ray.tuning import runner, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 from tests.processes import TRIAL, WORKER, titled
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ def test_a_process_killed_between_two_trials_loses_none(
 ) -> None:
     if kind == "sweep":
         searched = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
-        progress = sweep.run(searched, tmp_path / kind, Driver(num_cpus=1, show=Between))
+        progress = runner.run(searched, tmp_path / kind, Driver(num_cpus=1, show=Between))
     else:
         study = StudyPlan(name=kind, layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3))
-        progress = ablation.run(study, tmp_path / kind, Driver(num_cpus=1, show=Between))
+        progress = runner.run(study, tmp_path / kind, Driver(num_cpus=1, show=Between))
     assert (progress.done, progress.failed, progress.running) == (3, 0, 0)
     assert "Trial task failed" in caplog.text, "the kill hit no trial"
 
@@ -112,7 +112,7 @@ def test_a_killed_trial_frees_its_workers_and_goes_on(tmp_path: Path, layers: tu
         killers.append(Killer(terminal))
         return killers[-1]
 
-    assert sweep.run(plan, tmp_path / "wide", Driver(num_cpus=2, show=show)).done == 1  # no CPU is left for others
+    assert runner.run(plan, tmp_path / "wide", Driver(num_cpus=2, show=show)).done == 1  # no CPU is left for others
     assert len(killers[0].left) == 1
     assert killers[0].seconds is not None
     assert killers[0].seconds < 10
@@ -166,5 +166,5 @@ def test_a_trial_that_hangs_on_ray_train_keeps_no_cpus_from_the_next(tmp_path: P
         seeds=(1,),
         trial_timeout=90,
     )
-    counts = ablation.run(study, tmp_path / "study", Driver(num_cpus=2))
+    counts = runner.run(study, tmp_path / "study", Driver(num_cpus=2))
     assert (counts.done, counts.failed) == (2, 1)

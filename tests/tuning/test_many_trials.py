@@ -15,11 +15,11 @@ import pytest
 from dice_ray.config.load import Layer, as_yaml, resolve
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import ranking, sweep
+from dice_ray.tuning import ranking, recorder, runner
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.search import SweepSearcher
+from dice_ray.tuning.sweep import SweepPlan
 from tests.benchmarks.scale import RATE, Marks, no_work, with_ended
 
 
@@ -97,10 +97,10 @@ def test_the_end_of_a_trial_ranks_those_alone_that_may_be_retained(plan: SweepPl
         of_objectives = plan.model_copy(update={"objectives": objectives, "scheduler": "none"})
         for num in (100, 400):
             ledger = ledger_with(with_ended(num), tmp_path / f"{num}")
-            retained = ranking.clean_up(of_objectives, ledger, tmp_path, ledger.outcomes)
+            retained = recorder.clean_up(of_objectives, ledger, tmp_path, ledger.outcomes)
             if not objectives:
-                assert retained == ranking.retained(plan, ledger)
-            calls.append(num_calls(partial(ranking.clean_up, of_objectives, ledger, tmp_path, {"0001"} | retained)))
+                assert retained == plan.retained(ledger)
+            calls.append(num_calls(partial(recorder.clean_up, of_objectives, ledger, tmp_path, {"0001"} | retained)))
     assert max(calls) < 1.3 * min(calls[:2])
 
 
@@ -139,10 +139,10 @@ def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of
     ]
     for spec, score in zip(searched, scores, strict=True):
         retained = _ended(plan, ledger, spec, score, retained)
-        assert retained == ranking.retained(plan, ledger)
-    for number, spec in enumerate(ranking.reruns(plan, ledger)):
+        assert retained == plan.retained(ledger)
+    for number, spec in enumerate(plan.reruns(ledger)):
         retained = _ended(plan, ledger, spec, 0.3 + number / 10, retained)
-        assert retained == ranking.retained(plan, ledger)
+        assert retained == plan.retained(ledger)
     assert len(retained) == plan.top, "also where more seeds may make another of them the best"
     assert ranking.best_in(ledger) in retained
 
@@ -150,7 +150,7 @@ def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of
 def _ended(plan: SweepPlan, ledger: Ledger, spec: TrialSpec, score: float, retained: set[str]) -> set[str]:
     ledger.append(spec)
     ledger.append(TrialOutcome(id=spec.id, state="done", curve=((1, score),), metrics=({},)))
-    return ranking.clean_up(plan, ledger, ledger.path.parent, {spec.id} | retained)
+    return recorder.clean_up(plan, ledger, ledger.path.parent, {spec.id} | retained)
 
 
 def test_a_configuration_is_written_by_libyaml(layers: tuple[Layer, ...]) -> None:
@@ -166,7 +166,7 @@ def test_the_driver_does_not_grow_with_its_trials(plan: SweepPlan, tmp_path: Pat
     """Finds what a driver keeps of each ended trial: memory, threads, open files, lines in the log."""
     marks = Marks()
     with mock.patch("dice_ray.tuning.trial.TrialActor", no_work()):
-        sweep.run(plan.model_copy(update={"trials": 200}), tmp_path / "sweep", Driver(num_cpus=1, show=marks.screen))
+        runner.run(plan.model_copy(update={"trials": 200}), tmp_path / "sweep", Driver(num_cpus=1, show=marks.screen))
     early, late = (marks.at[min(marks.at, key=lambda num: abs(num - wanted))] for wanted in (50, 200))
     assert late.memory - early.memory < 150 * 100e3
     assert late.threads == early.threads

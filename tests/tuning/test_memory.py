@@ -12,10 +12,10 @@ import torch
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.driver import Driver, Event, TrialCounts
-from dice_ray.tuning import sweep
+from dice_ray.tuning import runner
+from dice_ray.tuning.callback import _is_hopeless, memory_reason
 from dice_ray.tuning.ledger import Ledger
-from dice_ray.tuning.memory import is_hopeless, reason
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.sweep import SweepPlan
 from tests.processes import TRIAL, titled
 from tests.tuning.faulty import LEAK
 
@@ -30,19 +30,19 @@ Selected to kill: (Actor(bb02): job ID=01, lease ID=00, task name=A.__init__, pi
 
 def test_the_reason_is_one_line_with_the_memory_of_the_trial_itself() -> None:
     """Ray kills several processes at once: the memory of another trial is not this trial's."""
-    most, little = reason(MESSAGE, "aa01"), reason(MESSAGE, "bb02")
+    most, little = memory_reason(MESSAGE, "aa01"), memory_reason(MESSAGE, "bb02")
     assert most.endswith("22.35 of the machine's 23.54 GB were in use, 14.06 of them by this trial itself")
     assert little.endswith("1.25 of them by this trial")
-    assert reason("other words\nof another Ray", "aa01") == "out of memory: other words"
+    assert memory_reason("other words\nof another Ray", "aa01") == "out of memory: other words"
 
 
 def test_only_a_trial_whose_memory_others_took_is_tried_again_and_only_once() -> None:
     """One that needs too much would otherwise be trained three times for nothing."""
-    most, little = (f"Failure # 1\n{reason(MESSAGE, id_)}\n" for id_ in ("aa01", "bb02"))
-    assert is_hopeless(most)
-    assert not is_hopeless(little)
-    assert is_hopeless(little + little)
-    assert not is_hopeless("Failure # 1\nthe actor died\n" + little)
+    most, little = (f"Failure # 1\n{memory_reason(MESSAGE, id_)}\n" for id_ in ("aa01", "bb02"))
+    assert _is_hopeless(most)
+    assert not _is_hopeless(little)
+    assert _is_hopeless(little + little)
+    assert not _is_hopeless("Failure # 1\nthe actor died\n" + little)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_trial_that_takes_too_much_memory_fails_alone(tmp_path: Path, layers: 
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
     space = f"{SPACES}:a_leak"
     plan = SweepPlan(name="leak", layers=(*layers, layer), space=space, trials=2, sampler="brute_force")
-    counts = sweep.run(plan, tmp_path / "leak", Driver(num_cpus=1))
+    counts = runner.run(plan, tmp_path / "leak", Driver(num_cpus=1))
     assert (counts.done, counts.failed) == (1, 1)
     (failed,) = (end for end in Ledger(tmp_path / "leak" / "ledger.jsonl").outcomes.values() if end.failure)
     assert failed.failure is not None
@@ -109,7 +109,7 @@ def test_a_trial_whose_memory_another_program_took_is_tried_again(tmp_path: Path
         return screens[-1]
 
     plan = SweepPlan(name="pushed", layers=layers, space=f"{SPACES}:two_rates", trials=1, scheduler="none")
-    counts = sweep.run(plan, tmp_path / "pushed", Driver(num_cpus=1, show=show))
+    counts = runner.run(plan, tmp_path / "pushed", Driver(num_cpus=1, show=show))
     assert screens[0].killed is not None
     assert "out of memory" in (tmp_path / "pushed" / "log.txt").read_text(), "the trial was not killed"
     assert (counts.done, counts.failed) == (1, 0)

@@ -10,7 +10,7 @@ import pytest
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tuning import samplers
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 METRICS = (
     {"dev/precision": 0.9, "dev/recall": 0.2, "train/seconds": 1.0},
@@ -47,14 +47,13 @@ def test_what_cannot_be_searched_for(layers: tuple[Layer, ...], written: dict[st
     values: dict[str, Any] = {"scheduler": "none", "objectives": ("precision", "recall"), **written}
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, **values)
     with pytest.raises((InputError, UnknownNameError), match=said):
-        samplers.check_objectives(plan)
+        plan._check_objectives()
 
 
 def test_what_can_be_searched_for(layers: tuple[Layer, ...]) -> None:
     for named in ((), ("f1", "seconds"), ("precision", "recall", "mcc")):
-        samplers.check_objectives(
-            SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
-        )
+        plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
+        plan._check_objectives()
 
 
 @pytest.mark.parametrize(("task", "count"), [("tagging", "words_dropped"), ("mrc_ner", "spans_out_of_reach")])
@@ -73,8 +72,8 @@ def test_the_f1_of_each_type_of_the_data_can_be_searched_for(tmp_path: Path, tas
         scheduler="none",
         objectives=("f1_PER", "f1_RARE", "f1_NEW"),
     )
-    samplers.check_objectives(plan)
+    plan._check_objectives()
     with pytest.raises(UnknownNameError, match="did you mean 'f1_RARE'"):
-        samplers.check_objectives(plan.model_copy(update={"objectives": ("f1", "f1_RAER")}))
+        plan.model_copy(update={"objectives": ("f1", "f1_RAER")})._check_objectives()
     with pytest.raises(UnknownNameError, match=count):  # of the data: it was maximised
-        samplers.check_objectives(plan.model_copy(update={"objectives": ("f1", count)}))
+        plan.model_copy(update={"objectives": ("f1", count)})._check_objectives()

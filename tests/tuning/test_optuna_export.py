@@ -13,8 +13,8 @@ from dice_ray.api.places import runs_folder
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
+from dice_ray.tuning.sweep import SweepPlan
 
 SPACE = """
 def space(trial):

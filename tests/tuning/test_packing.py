@@ -16,11 +16,10 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import Accelerator
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.run.cluster import LOOPBACK, Node
-from dice_ray.tuning import packing
-from dice_ray.tuning.first_steps import Rehearsed
-from dice_ray.tuning.packing import CONTEXT, MARGIN, share_of, share_of_gpu
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.resources import Demand, shared
+from dice_ray.tuning import estimate
+from dice_ray.tuning.estimate import _Rehearsed, measured_share
+from dice_ray.tuning.resources import _CONTEXT, _MARGIN, Demand, share_of, share_of_gpu, shared
+from dice_ray.tuning.sweep import SweepPlan
 from tests.machines import of_driver
 from tests.tuning.test_estimate import REHEARSAL, SPACE
 
@@ -31,7 +30,7 @@ GIB = 2**30
 @pytest.mark.parametrize("peak", [GIB // 64, GIB, 3 * GIB, 7 * GIB, 39 * GIB])
 def test_as_many_trials_share_a_gpu_as_its_memory_holds(peak: int, memory: int) -> None:
     """Finds a share that lets one trial too many onto a GPU, or one too few."""
-    fitting = max(1, int(memory / (MARGIN * peak + CONTEXT)))
+    fitting = max(1, int(memory / (_MARGIN * peak + _CONTEXT)))
     share = share_of_gpu(peak, memory)
     assert Demand(1, share).slots([Node(10_000, 1)]) == (fitting if fitting <= 100 else fitting - 1)
     assert share == round(share, 4), "Ray cuts off what is finer"
@@ -56,31 +55,31 @@ def test_what_auto_stands_for_is_measured_and_said(
     """There is no GPU here: the rehearsals are given. Finds one that asks for a part of a GPU before it is measured."""
     needs: list[Demand] = []
 
-    def rehearsed(configs: object, demand: Demand) -> tuple[dict[str, Rehearsed], list[RunError]]:
+    def rehearsed(configs: object, demand: Demand) -> tuple[dict[str, _Rehearsed], list[RunError]]:
         needs.append(demand)
-        return {"one": Rehearsed(0.0, replace(REHEARSAL, peak_gpu_memory=6 * GIB, gpu_memory=24 * GIB))}, []
+        return {"one": _Rehearsed(0.0, replace(REHEARSAL, peak_gpu_memory=6 * GIB, gpu_memory=24 * GIB))}, []
 
-    monkeypatch.setattr(packing, "rehearse_all", rehearsed)
+    monkeypatch.setattr(estimate, "_rehearse_all", rehearsed)
     said: list[str] = []
     plan, nodes = sweep(layers, gpus="auto"), [Node(16, 2, accelerators=frozenset({"L4"})), Node(8, 0)]
-    assert packing.measured(plan, tmp_path, nodes, said.append) == 0.3333
+    assert measured_share(plan, tmp_path, nodes, said.append) == 0.3333
     assert needs == [Demand(16, 1)]
     assert said == ["launch.gpus=auto: each trial asks for 0.3333 of a GPU, as its first steps took 6.00 of 24.00 GiB"]
     assert shared(plan.base(), nodes, 64, 0.3333) == Demand(2, 0.3333)
     two = [*nodes, Node(8, 1, accelerators=frozenset({"T4"}))]
     with pytest.raises(RunError, match=r"must be of one kind, got L4 and T4: choose one by launch.accelerator_type=L4"):
-        packing.measured(plan, tmp_path, two, said.append)
+        measured_share(plan, tmp_path, two, said.append)
     chosen = sweep(layers, gpus="auto", accelerator_type="T4")
-    assert packing.measured(chosen, tmp_path, two, said.append) == 0.3333
+    assert measured_share(chosen, tmp_path, two, said.append) == 0.3333
     assert needs[1:] == [Demand(8, 1, accelerator="T4")]
 
 
 def test_auto_is_no_gpu_where_there_is_none(layers: tuple[Layer, ...], tmp_path: Path) -> None:
     said: list[str] = []
-    assert packing.measured(sweep(layers, gpus="auto"), tmp_path, [Node(4, 0)], said.append) == 0
+    assert measured_share(sweep(layers, gpus="auto"), tmp_path, [Node(4, 0)], said.append) == 0
     assert said == ["launch.gpus=auto: no machine has a GPU, so trials run on CPUs"]
-    assert packing.measured(sweep(layers), tmp_path, [Node(4, 0)], said.append) == 0
-    assert packing.measured(sweep(layers), tmp_path, [Node(4, 2), Node(4, 0)], said.append) == 0
+    assert measured_share(sweep(layers), tmp_path, [Node(4, 0)], said.append) == 0
+    assert measured_share(sweep(layers), tmp_path, [Node(4, 2), Node(4, 0)], said.append) == 0
     assert said[1:] == ["launch.gpus=0 leaves 2 GPUs unused; launch.gpus=auto lets trials share them"]
     assert shared(sweep(layers, gpus="auto").base(), [Node(4, 0)], 4) == Demand(1)
 

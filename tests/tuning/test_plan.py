@@ -6,18 +6,21 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, set_layer, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
+from dice_ray.settings import Branch, Choice, Settings
+from dice_ray.tasks.text_classification import SentencePairConfig
+from dice_ray.tuning.addresses import address_paths
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import SEED_LIMIT, SweepPlan
 from dice_ray.tuning.plan_file import read, store
-from dice_ray.tuning.ranking import rerun_seeds
 from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.sweep import SweepPlan
+from dice_ray.user_code import Address
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)
@@ -37,8 +40,8 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path, plan: SweepPlan | Study
 
 def test_the_seeds_of_reruns_are_seeds_of_a_run_too() -> None:
     """The trials ran, and neither `predict` nor `export-preset` took the seed."""
-    last = SWEEP.model_copy(update={"seed": SEED_LIMIT - 1, "seeds": 1000})
-    assert resolve([*LAYERS, values_layer("rerun", {"training.seed": max(rerun_seeds(last))})]).training.seed
+    last = SWEEP.model_copy(update={"seed": 2**31 - 10_001, "seeds": 1000})
+    assert resolve([*LAYERS, values_layer("rerun", {"training.seed": max(last.rerun_seeds())})]).training.seed
     with pytest.raises(ConfigError, match="seed: must be less than 2147473648, got 3000000000"):
         SweepPlan.checked(**SWEEP.model_dump() | {"seed": 3_000_000_000})
 
@@ -244,7 +247,7 @@ def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_
 
 def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {cell.id for cell in study().grid().cells}
-    monkeypatch.setattr("dice_ray.tuning.study.RESULTS_VERSION", 0)
+    monkeypatch.setattr("dice_ray.tuning.cells.RESULTS_VERSION", 0)
     assert not before & {cell.id for cell in study().grid().cells}
 
 
@@ -447,3 +450,17 @@ def test_an_arm_that_does_not_go_with_a_task_is_left_out_unless_it_is_the_baseli
         study(arms=arms, baseline="asymmetric").grid()
     with pytest.raises(ConfigError, match=r"loss\.focal\.gama"):
         study(arms=arms | {"typo": {"loss.focal.gama": 1}}).grid()
+
+
+def test_an_own_metric_of_any_task_has_an_absolute_address() -> None:
+    """The paths were listed: that of another task stayed relative, and was lost where a plan was resumed elsewhere."""
+
+    class Third(Branch):
+        name = "third"
+        measure: Address = "f1"
+
+    class Configuration(Settings):
+        task: Annotated[SentencePairConfig | Third, Choice()]
+
+    assert address_paths(Configuration) == {"task.sentence_pair.score", "task.third.measure"}
+    assert address_paths() == {"loss.custom.target", "task.sentence_pair.score", "task.text_classification.score"}

@@ -14,9 +14,9 @@ from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tracking.schema import State
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.pruning import pruner
+from dice_ray.tuning.samplers import pruner
 from dice_ray.tuning.search import PruningScheduler, SweepSearcher
+from dice_ray.tuning.sweep import SweepPlan
 
 SPACES = Path(__file__).with_name("spaces.py")
 

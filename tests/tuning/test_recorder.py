@@ -18,10 +18,11 @@ from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.callback import last_reason
+from dice_ray.tuning.cells import Asked
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.study import Asked, StudyPlan
+from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run
@@ -107,7 +108,7 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert rows["status"].to_dict() == {"sweep": "KILLED", "0001": "FINISHED", "0002": "KILLED", "0003": "FAILED"}
     assert rows.loc["0001", "params.training.seed"] == 4
     assert rows.loc["0001", "tags.loss"] == "focal"
-    assert rows.loc["0001", "name"] == "0001 focal"
+    assert rows.loc["0001", "name"] == "sweep/0001"
     assert (rows.loc["0001", "tags.cpu"], rows.loc["0002", "tags.cpu"]) == ("a node's", rows.loc["sweep", "tags.cpu"])
     assert set(rows["tags.version.dice_ray"]) == {metadata.version("dice-ray")}
     runs = {run.data.tags[schema.ID]: run for run in all_runs("sweep")}
@@ -238,7 +239,9 @@ def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: P
         recorder = Recorder(plan, ledger, writer, ["of dev"])
         recorder.open(())
         recorder.close()
-    assert read("study").set_index("id")["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
+    rows = read("study").set_index("id")
+    assert rows["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
+    assert rows.loc["of dev", "name"] == f"study/dice/{DICE.seed}", "as commands take it"
     (stored,) = tmp_path.rglob("artifacts/plan.yaml")
     assert "asked: null" in stored.read_text(), "a report reruns all that it shows"
 

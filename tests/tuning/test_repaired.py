@@ -15,11 +15,11 @@ from dice_ray.run.driver import Driver
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
-from dice_ray.tuning import ablation, sweep
-from dice_ray.tuning.experiment import strangers
+from dice_ray.tuning import runner
+from dice_ray.tuning.cells import Asked
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study import Asked, StudyPlan
+from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 ARMS = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
@@ -35,12 +35,12 @@ def test_runs_that_are_not_of_the_folder(layers: tuple[Layer, ...]) -> None:
     first, second = (cell.id for cell in study.grid().cells)
     part = study.model_copy(update={"asked": Asked(arms=("ce",), seeds=(1,))})
     stored = {"study", first, second}
-    assert strangers(study, {"study"}, known()) == strangers(study, stored, known(first, second)) == set()
-    assert strangers(study, stored, known()) == {first, second}, "a new folder under the name of another one"
-    assert strangers(study, stored, known(first)) == strangers(part, stored, known(first)) == set()
-    assert strangers(study, {*stored, "of another study"}, known(first)) == {"of another study"}
+    assert study.strangers({"study"}, known()) == study.strangers(stored, known(first, second)) == set()
+    assert study.strangers(stored, known()) == {first, second}, "a new folder under the name of another one"
+    assert study.strangers(stored, known(first)) == part.strangers(stored, known(first)) == set()
+    assert study.strangers({*stored, "of another study"}, known(first)) == {"of another study"}
     search = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=4)
-    assert strangers(search, {"sweep", "0001", "0002"}, known("0001", "0003")) == {"0002"}
+    assert search.strangers({"sweep", "0001", "0002"}, known("0001", "0003")) == {"0002"}
 
 
 def rewritten(file: Path, line: Callable[[str], str]) -> None:
@@ -54,20 +54,20 @@ def test_a_sweep_goes_on_after_each_repair(tmp_path: Path, layers: tuple[Layer, 
     plan = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=2, scheduler="none")
     folder = tmp_path / "sweep"
     file = folder / "ledger.jsonl"
-    sweep.run(plan, folder, Driver(num_cpus=1))
+    runner.run(plan, folder, Driver(num_cpus=1))
     whole = Ledger(file)
 
     rewritten(file, lambda line: line.replace('"end"', '"and"') if '"0001"' in line else line)
     with pytest.raises(RunError, match="delete this line if it is the end of a trial"):
-        sweep.run(plan, folder, Driver(num_cpus=1))
+        runner.run(plan, folder, Driver(num_cpus=1))
     rewritten(file, lambda line: "" if '"and"' in line else line)
-    assert sweep.run(plan, folder, Driver(num_cpus=1)).is_finished
+    assert runner.run(plan, folder, Driver(num_cpus=1)).is_finished
     assert Ledger(file).specs == whole.specs
     assert Ledger(file).outcomes["0001"].curve == whole.outcomes["0001"].curve
 
     rewritten(file, lambda line: "" if '"0001"' in line else line)
     with pytest.raises(RunError, match=r"\(0001\): choose another name, or give") as error:
-        sweep.run(plan, folder, Driver(num_cpus=1))
+        runner.run(plan, folder, Driver(num_cpus=1))
     assert f"delete them in MLflow and their folders in {folder / 'trials'}" in str(error.value)
     shutil.rmtree(folder / "trials" / "0001")
     client = quiet_client(store_uri())
@@ -75,7 +75,7 @@ def test_a_sweep_goes_on_after_each_repair(tmp_path: Path, layers: tuple[Layer, 
     assert found is not None
     (run,) = client.search_runs([found.experiment_id], f"tags.`{schema.ID}` = '0001'")
     client.delete_run(run.info.run_id)
-    assert sweep.run(plan, folder, Driver(num_cpus=1)).is_finished
+    assert runner.run(plan, folder, Driver(num_cpus=1)).is_finished
     rates = {id_: spec.params["training.lr"] for id_, spec in Ledger(file).specs.items()}
     rows = read("sweep").set_index("id")
     assert rows["params.training.lr"].drop("sweep").to_dict() == pytest.approx(rates)
@@ -89,11 +89,11 @@ def test_a_cell_that_was_deleted_from_the_ledger_is_run_again(tmp_path: Path, la
     plan = StudyPlan(name="study", layers=layers, arms=ARMS, baseline="ce", seeds=(1,))
     plan = plan.bound_to({None: prepare(plan.base()).splits.digest})
     file = tmp_path / "study" / "ledger.jsonl"
-    ablation.run(plan, tmp_path / "study", Driver(num_cpus=1))
+    runner.run(plan, tmp_path / "study", Driver(num_cpus=1))
     whole, points = Ledger(file), curves("study")
     deleted = plan.grid().cells[0].id
     rewritten(file, lambda line: "" if deleted in line else line)
-    assert ablation.run(plan, tmp_path / "study", Driver(num_cpus=1)).is_finished
+    assert runner.run(plan, tmp_path / "study", Driver(num_cpus=1)).is_finished
     assert Ledger(file).outcomes[deleted].curve == whole.outcomes[deleted].curve
     assert set(read("study")["status"]) == {"FINISHED"}
     assert len(curves("study")) == len(points)

@@ -8,9 +8,9 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import ranking, sweep
-from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning import ranking
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, ledger_in
+from dice_ray.tuning.sweep import SweepPlan
 
 
 def note(ledger: Ledger, trial: TrialSpec, score: float | None, state: State = "done") -> None:
@@ -36,7 +36,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None:
-    cells = ranking.reruns(plan, ledger)
+    cells = plan.reruns(ledger)
     assert [cell.id for cell in cells] == [
         *("0002-1001", "0003-1001", "0004-1001"),
         *("0002-1002", "0003-1002", "0004-1002"),
@@ -45,9 +45,9 @@ def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None
         (2, 1001, "0002"),
         (3, 1001, "0003"),
     ]
-    assert len(ranking.placeholder_ids(plan)) == len(cells)
-    assert len(ranking.placeholder_ids(plan.model_copy(update={"trials": 2}))) == 4, "two seeds for each of two trials"
-    assert list(ranking.rerun_seeds(plan.model_copy(update={"seed": 4}))) == [1005, 1006]
+    assert len(plan.placeholder_ids()) == len(cells)
+    assert len(plan.model_copy(update={"trials": 2}).placeholder_ids()) == 4, "two seeds for each of two trials"
+    assert list(plan.model_copy(update={"seed": 4}).rerun_seeds()) == [1005, 1006]
     assert {plan.config(cell).training.seed for cell in cells} == {1001, 1002}
 
 
@@ -55,17 +55,17 @@ def test_a_rerun_changes_neither_what_runs_again_nor_what_the_search_knows(
     plan: SweepPlan, ledger: Ledger, tmp_path: Path
 ) -> None:
     before = ledger.searched()
-    cells = ranking.reruns(plan, ledger)
+    cells = plan.reruns(ledger)
     for cell in cells[:4]:
         note(ledger, cell, 0.99)
-    assert ranking.reruns(plan, ledger) == cells
+    assert plan.reruns(ledger) == cells
     assert ledger.searched() == before
-    assert sweep.num_missing(plan, tmp_path) == 2
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 2
 
 
 def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) -> None:
     assert [one.id for one in ranking.ranked_in(ledger)] == ["0002", "0005", "0003", "0004", "0001"]
-    for cell, score in zip(ranking.reruns(plan, ledger), (0.6, 0.7, 0.65, 0.4, 0.6, 0.75), strict=True):
+    for cell, score in zip(plan.reruns(ledger), (0.6, 0.7, 0.65, 0.4, 0.6, 0.75), strict=True):
         note(ledger, cell, score)
     found = ranking.ranked_in(ledger)
     assert [one.id for one in found] == ["0004", "0003", "0002", "0005", "0001"]
@@ -73,7 +73,7 @@ def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) ->
 
 
 def test_a_rerun_that_failed_is_no_seed_to_leave_out(plan: SweepPlan, ledger: Ledger) -> None:
-    for cell in ranking.reruns(plan, ledger):
+    for cell in plan.reruns(ledger):
         failed = cell.id == "0002-1002"
         note(ledger, cell, None if failed else 0.9 if cell.rerun_of == "0002" else 0.5, "failed" if failed else "done")
     assert [one.id for one in ranking.ranked_in(ledger)] == ["0003", "0004", "0002", "0005", "0001"]
@@ -87,6 +87,6 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
 
 def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
-    assert sweep.num_missing(plan, tmp_path) == 12
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 12
     note(ledger, TrialSpec(id="0001", params={}, seed=0), 0.5)
-    assert sweep.num_missing(plan, tmp_path) == 11
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 11

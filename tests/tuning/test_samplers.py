@@ -12,8 +12,8 @@ from optuna.samplers import BaseSampler, TPESampler
 
 from dice_ray.config.load import set_layer, values_layer
 from dice_ray.errors import ConfigError, InputError
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.samplers import check_settings, check_space, notes
+from dice_ray.tuning.samplers import check_settings, notes
+from dice_ray.tuning.sweep import SweepPlan
 
 LOSSES = "search_spaces.loss_tuning:loss_tuning"
 ONE_LOSS = "search_spaces.loss_tuning:dice"
@@ -108,4 +108,4 @@ def test_a_space_of_which_no_trial_can_run_is_an_error_before_the_search(
     layer = values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic"})
     plan = SweepPlan(name="sweep", layers=(layer,), space=f"{__name__}:{space.__name__}", trials=4)
     with nullcontext() if told is None else pytest.raises((InputError, ConfigError), match=told):
-        check_space(plan)
+        plan._check_space()

@@ -18,10 +18,10 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tuning import samplers, sweep
-from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.runner import session
+from dice_ray.tuning import runner, samplers
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, ledger_in
+from dice_ray.tuning.runner import _session
+from dice_ray.tuning.sweep import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
 from tests.tracking.stores import copied
@@ -65,7 +65,7 @@ def test_data_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -
     files = {"train": "none.tsv", "folder": str(tmp_path), "reader": reader}
     layers = (values_layer("preset", {"task": "sentence_pair", "data.source": {"files": files}}),)
     with pytest.raises(DataError, match=r"none.tsv"):
-        sweep.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost", Driver())
+        runner.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost", Driver())
     assert not (tmp_path / "lost").exists()
 
 
@@ -77,7 +77,7 @@ def test_what_could_not_be_stored_waits_and_never_hides_what_went_wrong(
     plan = SweepPlan(name="lost", layers=layers, space=SPACE, trials=1)
 
     def go_wrong() -> None:
-        with session(plan, tmp_path / "lost", Driver(num_cpus=1)) as driver:
+        with _session(plan, tmp_path / "lost", Driver(num_cpus=1), []) as driver:
             driver.writer.open("lost", name="lost", params={}, tags={})
             raise ValueError("on its way")
 
@@ -96,7 +96,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
         screens.append(Watch(terminal))
         return screens[-1]
 
-    progress = sweep.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=show))
+    progress = runner.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=show))
     said = capfd.readouterr()
     warning, _, out = said.out.partition("\n")
     assert warning.startswith("Warning: too few items of the rarest class: dev has 10 of '1' and test has 10 of '1'")
@@ -133,7 +133,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     }
 
     before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
-    assert sweep.run(plan, tmp_path / "losses", Driver()).is_finished
+    assert runner.run(plan, tmp_path / "losses", Driver()).is_finished
     assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
 
 
@@ -146,7 +146,7 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
     space = SPACE.replace("losses_and_a_rate_too_high", faults)
     plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
-    assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=2)).is_finished
+    assert runner.run(plan, tmp_path / "faults", Driver(num_cpus=2)).is_finished
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
     fault_of = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
     why = {fault_of[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
@@ -184,13 +184,13 @@ def resumed(
     )
     file = folder / "seeds" / "ledger.jsonl"
     with standing(folder), kept_ray.in_place():
-        stopped = sweep.run(plan, folder / "seeds", Driver(max_hours=1e-9))
+        stopped = runner.run(plan, folder / "seeds", Driver(max_hours=1e-9))
         rows_when_stopped = read("seeds")
-        more = sweep.run(plan.model_copy(update={"trials": 5, "seeds": 1}), folder / "seeds", Driver())
+        more = runner.run(plan.model_copy(update={"trials": 5, "seeds": 1}), folder / "seeds", Driver())
         searched, rows_when_searched = Ledger(file), read("seeds")
         with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
             lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
-        assert sweep.run(plan.model_copy(update={"trials": 5, "seeds": 2}), folder / "seeds", Driver()).is_finished
+        assert runner.run(plan.model_copy(update={"trials": 5, "seeds": 2}), folder / "seeds", Driver()).is_finished
         yield Resumed(folder, stopped, rows_when_stopped, more, searched, rows_when_searched, Ledger(file))
 
 
@@ -207,22 +207,22 @@ def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(resumed: Resum
 def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
-    assert not sweep.is_exhausted(plan, tmp_path)
+    assert not plan._is_exhausted(ledger_in(tmp_path), None)
     rerun = plan.model_copy(update={"seeds": 2})
-    assert sweep.num_missing(rerun, tmp_path) == 6, "two trials, and each again with two seeds"
+    assert rerun.remaining(ledger_in(tmp_path), None)[0] == 6, "two trials, and each again with two seeds"
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number, rate in enumerate((1e-3, 2e-3), start=1):
         ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
-        assert not sweep.is_exhausted(plan, tmp_path)
+        assert not plan._is_exhausted(ledger_in(tmp_path), None)
         metrics = ({"dev/f1": 0.5},)
         ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
         planned = plan.model_copy(update={"trials": number})
-        assert sweep.is_exhausted(planned, tmp_path) == (number == 2), "a trial may be added to those that were planned"
-    assert sweep.is_exhausted(plan, tmp_path)
-    assert sweep.num_missing(rerun, tmp_path) == 4
-    assert not sweep.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
+        assert planned._is_exhausted(ledger_in(tmp_path), None) == (number == 2)
+    assert plan._is_exhausted(ledger_in(tmp_path), None)
+    assert rerun.remaining(ledger_in(tmp_path), None)[0] == 4
+    assert not plan.model_copy(update={"sampler": "tpe"})._is_exhausted(ledger_in(tmp_path), None)
     before = (tmp_path / "ledger.jsonl").read_bytes()
-    assert sweep.run(plan, tmp_path, Driver()).is_finished
+    assert runner.run(plan, tmp_path, Driver()).is_finished
     assert "ray" not in (tmp_path / "log.txt").read_text().lower()
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
 
@@ -263,9 +263,9 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
         objectives=named,
         points=(fails, *({"loss": loss, "training.lr": 2e-3} for loss in ("dice", "focal"))),
     )
-    assert sweep.run(plan, tmp_path / "several", Driver(num_cpus=1)).is_finished
+    assert runner.run(plan, tmp_path / "several", Driver(num_cpus=1)).is_finished
     more = plan.model_copy(update={"trials": 4})
-    progress = sweep.run(more, tmp_path / "several", Driver(num_cpus=1))
+    progress = runner.run(more, tmp_path / "several", Driver(num_cpus=1))
     assert progress.is_finished
     ended = Ledger(tmp_path / "several" / "ledger.jsonl").outcomes
     assert ended["0001"].state == "failed"
@@ -291,7 +291,7 @@ def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, 
     long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=0.5)
-    progress = sweep.run(plan, tmp_path / "long", Driver())
+    progress = runner.run(plan, tmp_path / "long", Driver())
     assert (progress.failed, progress.is_finished) == (2, True)
     reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
     assert reasons == ["a trial must end within 0.5 s (--trial-timeout), and was still running"] * 2

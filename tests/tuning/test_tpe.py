@@ -7,7 +7,7 @@ import random
 import optuna
 from optuna.trial import TrialState, create_trial
 
-from dice_ray.tuning.tpe import NUM_AT_ONCE, NUM_GOOD, NUM_MODELLED, BoundedTPE
+from dice_ray.tuning.samplers import NUM_AT_ONCE, NUM_GOOD, NUM_MODELLED, BoundedTPE
 
 
 def test_the_best_the_latest_and_the_running_trials_are_modelled() -> None:

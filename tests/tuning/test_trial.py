@@ -15,10 +15,10 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.build import PreparedData
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.training.evaluate import EncodedSplit
-from dice_ray.tuning import sweep, trial
+from dice_ray.tuning import runner, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.runner import session
+from dice_ray.tuning.runner import _session
+from dice_ray.tuning.sweep import SweepPlan
 from tests.processes import TRIAL, titled
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
@@ -61,7 +61,7 @@ def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Pat
         scales.append(Scale(terminal))
         return scales[-1]
 
-    progress = sweep.run(plan, folder, Driver(num_cpus=1, show=show))
+    progress = runner.run(plan, folder, Driver(num_cpus=1, show=show))
     assert progress.failed == points.count(FAILS)
     assert progress.is_finished
     assert len(scales[0].actors) == 1, "all trials ran in one process"
@@ -97,7 +97,7 @@ def test_a_search_never_reads_the_test_split(
     monkeypatch.setattr(PreparedData, "test", refused)
     quick = (*layers, values_layer("--set", {"training.epochs": 1}))
     plan, folder = SweepPlan(name="blind", layers=quick, space=SPACE, trials=1), tmp_path / "blind"
-    with session(plan, folder, Driver(num_cpus=1)) as work:
+    with _session(plan, folder, Driver(num_cpus=1), []) as work:
         results = list(trial._results(trial.Work(work.plan, folder, 2, 0), TrialSpec(id="0001", params=SAME, seed=0)))
     assert results[-1]["finished"]
     assert torch.get_num_threads() == 2, "the share of a trial without launch.threads"

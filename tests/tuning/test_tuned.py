@@ -12,10 +12,10 @@ from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
+from dice_ray.tuning.earlier import _EQUAL_WEIGHTS, with_shared_settings, with_tuned_arms
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.study import StudyPlan, Variant
-from dice_ray.tuning.tuned import EQUAL_WEIGHTS, shared, tuned
+from dice_ray.tuning.sweep import SweepPlan
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},
@@ -53,7 +53,7 @@ def test_a_baseline_that_does_not_fit_the_task_is_refused(sweep: Callable[..., P
     found = sweep("found", ({"loss": "cross_entropy"}, 0.5), ({"loss": "focal"}, 0.6))
     plan = study.model_copy(update={"arms": {**ARMS, "other": {"loss": "asymmetric"}}, "baseline": "other"})
     with pytest.raises(ConfigError, match="loss: must take the softmax link of task sentence_pair"):
-        tuned(plan, [found])
+        with_tuned_arms(plan, [found])
 
 
 def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
@@ -63,7 +63,7 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     focal: Flat = {"loss": "focal", "loss.focal.gamma": 3.0, "training.lr": 2e-3}
     worse = sweep("worse", ({**focal, "training.lr": 1.0}, 0.7), ({"loss": "dice"}, 0.99))
     better = sweep("better", (ce, 0.5), (focal, 0.8), (ce, 0.4), ({**ce, "training.lr": 1.0}, None))
-    found = tuned(study, [better, worse])
+    found = with_tuned_arms(study, [better, worse])
     assert {arm: found.arms[arm] for arm in ARMS} == ARMS, "the settings of a trial are a layer below the arm"
     cells = {cell.arm: found.config(cell) for cell in found.grid().cells}
     assert {arm: config.training.lr for arm, config in cells.items()} == {
@@ -82,12 +82,12 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     assert cells["control_focal"].loss == cells["ce"].loss
     assert len(found.grid().cells) == 8
     same = sweep("same", (ce, 0.5), ({**focal, "training.lr": 1e-3}, 0.5))
-    assert not tuned(study, [same]).controls, "with the same settings for all arms, there is nothing to control"
+    assert not with_tuned_arms(study, [same]).controls, "all arms have the same settings"
     fixed = study.model_copy(update={"arms": {**ARMS, "ce": {"loss": "cross_entropy", "training.lr": 5e-4}}})
-    assert not tuned(fixed, [better]).controls, "a control that is the baseline itself would be refused as its double"
+    assert not with_tuned_arms(fixed, [better]).controls, "it would be the baseline itself"
     taken = study.model_copy(update={"arms": {**ARMS, "control_ce": {"loss": "focal", "loss.focal.gamma": 4}}})
     with pytest.raises(ConfigError, match=r"arms\.control_ce: must have another name"):
-        tuned(taken, [better])
+        with_tuned_arms(taken, [better])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_an_arm_keeps_what_it_writes_in_any_form_and_its_own_branch(
     """Joined by path, a nested arm lost its values, and another weighting was an error for two branches."""
     best: Flat = {"loss.focal.gamma": 3.0, "loss.focal.weighting": "lg", "loss.focal.weighting.lg.k": 7.0}
     there = sweep("weighted", ({"loss": "focal"} | best, 0.5), ({"loss": "cross_entropy"}, 0.5))
-    found = tuned(study.model_copy(update={"arms": {"ce": {}, "own": arm}}), [there])
+    found = with_tuned_arms(study.model_copy(update={"arms": {"ce": {}, "own": arm}}), [there])
     values = flat(found.config(found.grid().cells[1]))
     assert kept.items() <= values.items()
     assert ("loss.focal.weighting.lg.k" in values) == (values["loss.focal.weighting"] == "lg")
@@ -125,12 +125,12 @@ def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
     ledger.append(TrialOutcome(id="0001-1001", state="done", curve=((5, 0.6),)))
     ledger.append(TrialSpec(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
     # As in one sweep: the mean of reruns is not compared with the score by which a trial was selected.
-    assert tuned(study, [lucky, steady]).tuned["focal"] == "lucky 0001, best of 2"
-    assert tuned(study, [steady, lucky]).tuned["focal"] == "lucky 0001, best of 2"
+    assert with_tuned_arms(study, [lucky, steady]).tuned["focal"] == "lucky 0001, best of 2"
+    assert with_tuned_arms(study, [steady, lucky]).tuned["focal"] == "lucky 0001, best of 2"
     ledger = Ledger(steady / "ledger.jsonl")
     ledger.append(TrialSpec(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
     ledger.append(TrialOutcome(id="0001-1001", state="done", curve=((5, 0.7),)))
-    assert tuned(study, [lucky, steady]).tuned["focal"] == "steady 0001, best of 2"
+    assert with_tuned_arms(study, [lucky, steady]).tuned["focal"] == "steady 0001, best of 2"
 
 
 @pytest.mark.parametrize(
@@ -147,13 +147,13 @@ def test_a_sweep_that_says_nothing_here_is_refused(
 ) -> None:
     there = sweep("other", ({"loss": "focal"}, 0.5), ({"loss": "cross_entropy"}, 0.5), seed=seed, over=over)
     with pytest.raises(RunError, match=said):
-        tuned(study, [there])
+        with_tuned_arms(study, [there])
 
 
 def test_an_arm_found_in_no_sweep_is_named(sweep: Callable[..., Path], study: StudyPlan) -> None:
     there = sweep("focals", ({"loss": "focal"}, 0.5), ({"loss": "cross_entropy"}, None))
     with pytest.raises(ConfigError, match=r"arms\.ce: must be of a loss .* got cross_entropy\. Known: focal"):
-        tuned(study, [there])
+        with_tuned_arms(study, [there])
 
 
 CE_TRIAL: Flat = {"loss": "cross_entropy", "training.lr": 2e-3, "training.warmup": 0.2, "model.head_bias": "prior"}
@@ -168,7 +168,7 @@ def test_shared_settings_are_those_of_the_best_trial_apart_from_its_loss(
     sweep: Callable[..., Path], study: StudyPlan
 ) -> None:
     """Finds arms that differ in more than their loss, or that all got the loss of the best trial."""
-    found = shared(
+    found = with_shared_settings(
         study, sweep("joint", (CE_TRIAL, 0.5), (DICE_TRIAL, 0.8), ({**DICE_TRIAL, "training.lr": 1.0}, None))
     )
     assert found.shared == "joint 0002, dice, best of 3"
@@ -179,7 +179,7 @@ def test_shared_settings_are_those_of_the_best_trial_apart_from_its_loss(
         "control_ce": "weighted_cross_entropy",
     }
     assert not any("mining.ratio" in values and values["mining.ratio"] for values in of_arm.values())
-    by_ce = configs(shared(study, sweep("ce", (CE_TRIAL, 0.5))))
+    by_ce = configs(with_shared_settings(study, sweep("ce", (CE_TRIAL, 0.5))))
     assert {values["model.head_bias"] for values in by_ce.values()} == {"prior"}
     assert not found.tuned
     written = study.model_copy(
@@ -188,7 +188,7 @@ def test_shared_settings_are_those_of_the_best_trial_apart_from_its_loss(
             "variants": {"few": Variant(layers=(*study.layers, values_layer("variant few", {"training.warmup": 0.3})))},
         }
     )
-    above = shared(written, sweep("over", (CE_TRIAL, 0.5)))
+    above = with_shared_settings(written, sweep("over", (CE_TRIAL, 0.5)))
     assert above.base().training.lr == 0.1, "what the study writes is above the shared settings"
     assert (above.base("few").training.warmup, above.base("few").training.lr) == (0.3, 2e-3)
 
@@ -197,18 +197,19 @@ def test_with_shared_settings_a_loss_takes_its_own_parameters_alone(
     sweep: Callable[..., Path], study: StudyPlan
 ) -> None:
     """Finds an arm that gets other optimizer settings back by the search of its parameters."""
-    plan = shared(study.model_copy(update={"arms": {**ARMS, "dice": {"loss": "dice"}}}), sweep("ce", (CE_TRIAL, 0.5)))
+    wider = study.model_copy(update={"arms": {**ARMS, "dice": {"loss": "dice"}}})
+    plan = with_shared_settings(wider, sweep("ce", (CE_TRIAL, 0.5)))
     at_shared = {"training.lr": 2e-3, "training.warmup": 0.2}
     own: Flat = {"loss": "dice", "loss.dice.gamma": 3.0, "mining.ratio": 1.0, "model.head_bias": "zero"}
     dices = sweep("dices", (own, 0.8), ({"loss": "cross_entropy"}, 0.4), over=at_shared)
-    found = tuned(plan, [dices])
+    found = with_tuned_arms(plan, [dices])
     assert found.tuned == {"dice": "dices 0001, best of 1"}, "cross-entropy has no parameters, and focal no sweep"
     assert found.controls == {"control_ce": "ce"}
     values = configs(found)["dice"]
     expected = {**at_shared, "loss.dice.gamma": 3.0, "mining.ratio": 1.0, "model.head_bias": "prior"}
     assert expected.items() <= values.items()
     with pytest.raises(RunError, match=r"at the shared settings of ce, .* training.lr 0.005 instead of 0.002: run it"):
-        tuned(plan, [sweep("joint", (DICE_TRIAL, 0.8))])
+        with_tuned_arms(plan, [sweep("joint", (DICE_TRIAL, 0.8))])
 
 
 def test_the_control_of_shared_settings_is_absent_where_it_shows_nothing(
@@ -216,9 +217,9 @@ def test_the_control_of_shared_settings_is_absent_where_it_shows_nothing(
 ) -> None:
     there = sweep("ce", (CE_TRIAL, 0.5))
     of_focal = study.model_copy(update={"baseline": "focal"})
-    assert not shared(of_focal, there).controls
-    own = study.model_copy(update={"arms": {**ARMS, "same": dict(EQUAL_WEIGHTS)}})
-    assert not shared(own, there).controls, "two equal arms would be refused"
+    assert not with_shared_settings(of_focal, there).controls
+    own = study.model_copy(update={"arms": {**ARMS, "same": dict(_EQUAL_WEIGHTS)}})
+    assert not with_shared_settings(own, there).controls, "two equal arms would be refused"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +233,7 @@ def test_a_sweep_that_has_nothing_to_share_is_refused(
     sweep: Callable[..., Path], study: StudyPlan, trial: Flat, score: float | None, says: str
 ) -> None:
     with pytest.raises(RunError, match=says):
-        shared(study, sweep("other", (trial, score)))
+        with_shared_settings(study, sweep("other", (trial, score)))
 
 
 @pytest.mark.parametrize("take", ["shared", "tuned"])
@@ -241,6 +242,6 @@ def test_an_arm_that_the_task_cannot_run_is_left_out(sweep: Callable[..., Path],
     arms = {**ARMS, "asymmetric": {"loss": "asymmetric"}}  # for several labels
     there = sweep("s", ({"loss": "focal", "training.lr": 2e-3}, 0.5), ({"loss": "cross_entropy"}, 0.4))
     with_all = study.model_copy(update={"arms": arms})
-    found = shared(with_all, there) if take == "shared" else tuned(with_all, [there])
+    found = with_shared_settings(with_all, there) if take == "shared" else with_tuned_arms(with_all, [there])
     assert [each.arm for each in found.grid().left_out] == ["asymmetric"]
     assert {cell.arm for cell in found.grid().cells} >= {*ARMS}

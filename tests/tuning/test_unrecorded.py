@@ -15,10 +15,10 @@ from dice_ray.errors import RunError
 from dice_ray.run import store
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tuning import sweep
+from dice_ray.tuning import runner
 from dice_ray.tuning.ledger import Ledger
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder
+from dice_ray.tuning.sweep import SweepPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
@@ -75,11 +75,11 @@ def test_what_cannot_be_recorded_ends_the_sweep_and_nothing_is_lost_or_run_twice
     with monkeypatch.context() as patch:
         fail_once(patch, owner, name, at, error)
         with pytest.raises(RunError) as raised:
-            sweep.run(plan, tmp_path / "sweep", Driver(num_cpus=1))
+            runner.run(plan, tmp_path / "sweep", Driver(num_cpus=1))
     assert str(error) in str(raised.value)
     assert "`dice-ray resume sweep`" in str(raised.value)
 
-    assert sweep.run(plan, tmp_path / "sweep", Driver(num_cpus=1)).done == 2
+    assert runner.run(plan, tmp_path / "sweep", Driver(num_cpus=1)).done == 2
     file = tmp_path / "sweep" / "ledger.jsonl"
     ended = Ledger(file).outcomes
     assert file.read_bytes().count(b"\n") == 4, "each trial starts and ends once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,15 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.run.driver import Driver
-from dice_ray.run.folder import WARM_START
+from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import flat
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import earlier, plan_file, sweep
+from dice_ray.tuning import earlier, plan_file, runner
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.search import SweepSearcher
-from dice_ray.tuning.space import Space
+from dice_ray.tuning.space import Space, own_point, points
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.sweep import SweepPlan
 from search_spaces.loss_tuning import LOSSES
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
@@ -34,7 +35,7 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
         {"loss": "focal", "loss.focal.gamma": 2.0, "training.lr": 1e-4},
         {"loss": "asymmetric", "loss.asymmetric.margin": 0.05},
     ]
-    found = earlier.points(given, Space("search_spaces.loss_tuning:loss_tuning"))
+    found = points(given, Space("search_spaces.loss_tuning:loss_tuning"))
     assert [point.params for point in found] == [{"loss": "focal", "loss.focal.gamma": 2.0}, {"loss": "focal"}]
     assert [point.left_out for point in found] == [
         {"training.lr": 3e-5, "mining.ratio": 0.3},
@@ -48,7 +49,7 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
 )
 def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str, loss: str) -> None:
     written = (*layers, values_layer("--set", {"training.warmup": 0.9}))
-    first = earlier.own_point(written, Space(shipped.space_address(space)))
+    first = own_point(written, Space(shipped.space_address(space)))
     config = flat(resolve([*written, values_layer("trial", first)]))
     assert config == flat(resolve([*written, values_layer("loss", {"loss": loss})]))
     assert first["loss"] == loss
@@ -60,7 +61,7 @@ def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str,
 def test_the_defaults_of_each_loss_are_a_trial_of_its_space(layers: tuple[Layer, ...], loss: str) -> None:
     """Finds a space that cannot suggest the default of a setting, and a search that ends below it."""
     space = Space(f"search_spaces.loss_tuning:{loss}")
-    space(FixedTrial(dict(earlier.own_point(layers, space))))
+    space(FixedTrial(dict(own_point(layers, space))))
 
 
 def test_published_points_are_the_first_trials_and_stay_so_when_resumed(
@@ -111,7 +112,7 @@ def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(old: Path, lay
     earlier.check_warm_start(plan, old)
     folder = old.with_name("next")
     folder.mkdir()
-    earlier.copy_ledger(old, folder)
+    shutil.copyfile(old / LEDGER, folder / WARM_START)
     searcher = SweepSearcher(plan, Ledger(folder / "ledger.jsonl"), Ledger(folder / WARM_START))
     assert [(trial.state, trial.value) for trial in searcher._study.trials] == [
         (TrialState.COMPLETE, 0.3),
@@ -158,11 +159,11 @@ def test_a_trial_that_the_space_could_not_suggest(
     ledger.append(TrialOutcome(id="0003", state="failed", failure="lost"))
     plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
     with pytest.raises(InputError, match=f"trial 0003 of .*earlier must be one that .*rate could suggest: {said}"):
-        sweep.run(plan, old.with_name("next"), Driver())
+        runner.run(plan, old.with_name("next"), Driver())
     assert not old.with_name("next").exists()
     plan = plan.model_copy(update={"name": "earlier", "warm_start": None})
     with pytest.raises(InputError, match=f"trial 0003 of .*earlier must be one that .*rate could suggest: {said}"):
-        sweep.check(plan, old)  # resumed with another space
+        plan.check(old)  # resumed with another space
 
 
 def test_the_cells_of_a_study_are_not_taken_for_trials(layers: tuple[Layer, ...], tmp_path: Path) -> None:
@@ -170,7 +171,7 @@ def test_the_cells_of_a_study_are_not_taken_for_trials(layers: tuple[Layer, ...]
     ledger = Ledger(tmp_path / "ledger.jsonl")
     ledger.append(TrialSpec(id="cell", params={"loss": "dice"}, seed=1, arm="dice"))
     ledger.append(TrialOutcome(id="cell", state="failed", failure="lost"))
-    sweep.check(SweepPlan(name="study", layers=layers, space=SPACE, trials=2), tmp_path)
+    SweepPlan(name="study", layers=layers, space=SPACE, trials=2).check(tmp_path)
 
 
 def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tuple[Layer, ...]) -> None:
@@ -179,7 +180,7 @@ def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tu
     (old / "ledger.jsonl").unlink()
     for number in (1, 2):
         with pytest.raises(RunError, match="earlier must hold trials that have ended to start from, and has none"):
-            sweep.run(plan, old.with_name("next"), Driver())
+            runner.run(plan, old.with_name("next"), Driver())
         assert not old.with_name("next").exists()
         Ledger(old / "ledger.jsonl").append(TrialSpec(id=f"000{number}", params={"training.lr": 1e-3}, seed=0))
 
@@ -199,7 +200,7 @@ def test_an_earlier_sweep_of_the_same_files_in_another_folder(tmp_path: Path) ->
         plans[folder] = SweepPlan(name=folder, layers=(values_layer("preset", values),), space=SPACE, trials=1)
     digest = plans["there"].base().splits().digest
     plan_file.store(plans["there"].model_copy(update={"digest": digest}), tmp_path / "sweep")
-    assert earlier.sweep_in(tmp_path / "sweep", plans["here"].base(), digest).plan.name == "there"
+    assert earlier._sweep_in(tmp_path / "sweep", plans["here"].base(), digest).plan.name == "there"
     (tmp_path / "here/train.tsv").write_text("a\tb\tlabel\n" + "".join(f"{n}\ty{n}\t{n % 2}\n" for n in range(40)))
     with pytest.raises(RunError, match=r"a sweep of the same data, .* they were changed"):
         earlier.check_warm_start(plans["here"], tmp_path / "sweep")

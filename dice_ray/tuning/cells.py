@@ -1,0 +1,72 @@
+"""The cells of a study: which were asked for, which arms are left out, and the identity of each.
+
+The identity is a digest of the configuration that decides a cell's numbers, so a study is resumed and extended without
+running a cell twice, whatever its arms are called and wherever it runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict
+
+from dice_ray.config.schema import NEUTRAL_SECTIONS
+from dice_ray.settings import Flat
+from dice_ray.tuning.addresses import address_paths
+from dice_ray.tuning.ledger import TrialSpec
+
+RESULTS_VERSION = 3
+"""Raised when the numbers of a run change: cells of another version run again."""
+
+
+class Asked(BaseModel):
+    """The cells that were asked for last: these arms by these seeds, on these variants where there are any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    variants: tuple[str, ...] = ()
+
+    def __contains__(self, cell: TrialSpec) -> bool:
+        on_variant = cell.variant is None or cell.variant in self.variants
+        return on_variant and cell.arm in self.arms and cell.seed in self.seeds
+
+
+@dataclass(frozen=True)
+class LeftOutArm:
+    """An arm that does not fit the task or data of a variant, such as a loss that cannot take its link."""
+
+    variant: str | None
+    arm: str
+    reason: str
+
+    def __str__(self) -> str:
+        on = "" if self.variant is None else f" on {self.variant}"
+        return f"left out: {self.arm}{on}, because {self.reason}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a study, all of a seed before the next seed, and the arms that are left out of a variant."""
+
+    cells: list[TrialSpec]
+    left_out: list[LeftOutArm]
+
+
+def identity(values: Flat, code: Mapping[str, str], content: str) -> str:
+    """The id of a cell.
+
+    Args:
+        values: Its settings that are not defaults, by path.
+        code: The digest of the user's own code by its address: the source decides, not where its file lies.
+        content: The digests of the data and the encoder.
+    """
+    decisive = {path: value for path, value in values.items() if path.partition(".")[0] not in NEUTRAL_SECTIONS}
+    for path in address_paths():
+        if (address := values.get(path, "")) in code:
+            decisive[path] = f"{address.rpartition(':')[2]} {code[address]}"
+    parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:12]
