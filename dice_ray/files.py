@@ -1,13 +1,31 @@
-"""Object stores and other file systems by their URLs, the folder or store of runs, and the secrets of URLs."""
+"""Files that outlive a process, and files elsewhere: atomic writes, locks, checksums, object stores and their URLs.
+
+Three rules keep a folder usable after any kill or power cut:
+
+- A file is replaced as a whole (`write_atomically`, `whole_output`): written beside, flushed to the disk (`sync`), then
+  renamed. Without the flush a file system may store the rename before the content, which leaves an empty file.
+- One process writes at a time (`lock`). The lock is a `flock`, which the operating system releases with the process,
+  so a killed driver never leaves a stale lock behind.
+- What a run is resumed from has checksums (`sealed`, `sealed_text`): a flipped bit in a number would be read as another
+  number. Files of earlier versions of dice_ray have none, and are read as they are.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from dice_ray.errors import BusyError, InputError, RunError
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -15,8 +33,137 @@ if TYPE_CHECKING:
 RUNS: Final = "DICE_RAY_RUNS"
 """Environment variable: the folder of runs, or the URL of their store."""
 _DEFAULT: Final = "dice_ray_runs"
+# A parameter of a URL whose name says that its value is secret.
 _SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
-"""A parameter of a URL whose name says that its value is secret."""
+_LINE: Final = re.compile(r', "crc32": "([0-9a-f]{8})"\}$')
+_TEXT: Final = re.compile(r"# crc32 of the lines below: ([0-9a-f]{8})\n")
+
+
+def sync(file: Path) -> None:
+    """Block until a file's content is on the disk; call it before a rename that makes the file visible."""
+    with file.open("rb") as content:
+        os.fsync(content.fileno())
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace a file as a whole or not at all, even after a kill or a power cut."""
+    unfinished = file.with_name(f"{file.name}.new")
+    unfinished.write_text(text, encoding="utf-8")
+    sync(unfinished)
+    unfinished.replace(file)
+
+
+def check_output(file: Path, inputs: Iterable[Path] = ()) -> None:
+    """Check, before any work, that a user's output file can be written and that no input would be lost.
+
+    Raises:
+        InputError: Its folder does not exist or cannot be written, it is a folder, or it is one of the inputs.
+    """
+    target = file.resolve()
+    if target.is_dir():
+        raise InputError(f"the output must be a file, and {file} is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"the output must be in a folder that exists, and there is no {target.parent} for {file}")
+    for each in inputs:
+        if each.exists() and target.exists() and each.samefile(target):
+            raise InputError(f"the output must not be the input, {each}: it would be overwritten. Choose another file")
+    if not os.access(target if target.exists() and not target.is_file() else target.parent, os.W_OK):
+        raise InputError(f"the output must be in a folder that can be written, and {target.parent} cannot")
+
+
+@contextmanager
+def whole_output(file: Path) -> Iterator[Path]:
+    """A path to write a user's output file to; the file is replaced at the end of the block, if that raises nothing.
+
+    What is no regular file, as `/dev/stdout`, is written to directly.
+    """
+    target = file.resolve()  # a symbolic link stays, and its target is replaced
+    if target.exists() and not target.is_file():
+        yield file
+        return
+    # Under a name of its own: the user may have any other file in the folder.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        unfinished = Path(folder) / target.name
+        yield unfinished
+        sync(unfinished)
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        unfinished.replace(target)
+
+
+def write_output(file: Path, text: str, *, is_private: bool = False) -> None:
+    """Write a user's output file as a whole or not at all; a new private one is for its owner alone."""
+    with whole_output(file) as unfinished:
+        if is_private and unfinished != file:  # not /dev/stdout and the like
+            unfinished.touch(mode=0o600)
+        unfinished.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Make this process the only driver of a folder until the end of the block.
+
+    Raises:
+        BusyError: Another process drives the folder.
+        RunError: The folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / "lock").open("w")
+    except OSError as error:
+        raise RunError(f"{folder} must be a folder that can be written: {error.strerror}") from error
+    with opened as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BusyError(f"{folder} must have one driver: another process is running it now") from error
+        yield
+
+
+def sealed(line: str) -> str:
+    """A line of JSON, an object with at least one key, with its checksum.
+
+    >>> sealed('{"id": "0001"}')
+    '{"id": "0001", "crc32": "fcb73c73"}'
+    """
+    return f'{line[:-1]}, "crc32": "{_checksum(line)}"}}'
+
+
+def unsealed(line: str) -> str:
+    """The line without its checksum.
+
+    Raises:
+        ValueError: It was damaged.
+    """
+    if (seal := _LINE.search(line)) is None:
+        return line
+    return _checked(line[: seal.start()] + "}", seal[1])
+
+
+def sealed_text(text: str) -> str:
+    """A text in a format in which a line that begins with # is a comment, with its checksum."""
+    return f"# crc32 of the lines below: {_checksum(text)}\n{text}"
+
+
+def unsealed_text(text: str) -> str:
+    """The text without its checksum.
+
+    Raises:
+        ValueError: It was changed.
+    """
+    if (seal := _TEXT.match(text)) is None:
+        return text
+    return _checked(text[seal.end() :], seal[1])
+
+
+def _checksum(text: str) -> str:
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def _checked(text: str, expected: str) -> str:
+    if (actual := _checksum(text)) != expected:
+        raise ValueError(f"its checksum must be {expected}, and is {actual}")
+    return text
 
 
 def is_url(text: str) -> bool:

@@ -11,7 +11,7 @@ from dice_ray.api.places import check_lists, runs_folder
 from dice_ray.api.presets import validate
 from dice_ray.api.studies import names_of
 from dice_ray.errors import InputError
-from dice_ray.remote import is_url, parted, without_password
+from dice_ray.files import is_url, parted, without_password
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -56,7 +56,7 @@ def init(
     from dice_ray.data.guess import Given
     from dice_ray.data.guess.folder import files_of_splits
     from dice_ray.data.urls import local_file
-    from dice_ray.run.folder import check_output, write_output
+    from dice_ray.files import check_output, write_output
 
     url = _folder_of([str(each) for each in (file, dev, test) if each is not None])
     local = Path(file).resolve() if Path(file).is_dir() else Path(file)  # a folder may be given as `.`

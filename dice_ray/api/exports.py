@@ -16,7 +16,7 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
         sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
         out: A file to write it to.
     """
-    from dice_ray.run.folder import check_output, write_output
+    from dice_ray.files import check_output, write_output
     from dice_ray.tuning.export import preset
 
     if out is not None:
@@ -35,7 +35,7 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         sweep: Its name.
         file: A new file.
     """
-    from dice_ray.run.folder import check_output
+    from dice_ray.files import check_output
     from dice_ray.tuning.export import optuna_study
 
     if (file := Path(file)).exists():

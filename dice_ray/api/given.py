@@ -69,7 +69,7 @@ def _stored(loss: nn.Module) -> str:
     """The address of a module of torch, which is stored by its content and that of the file of its class."""
     import torch
 
-    from dice_ray.run.folder import write_atomically
+    from dice_ray.files import write_atomically
 
     source, _, name = address_of(type(loss)).rpartition(":")
     root, digest = "", ""

@@ -12,7 +12,7 @@ from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.studies import read_study
 from dice_ray.errors import InputError
-from dice_ray.remote import store_url, without_password
+from dice_ray.files import store_url, without_password
 
 if TYPE_CHECKING:
     from dice_ray.run.jobs import Job

@@ -62,7 +62,7 @@ def plot_losses(file: Path) -> None:
         raise InputError(f"a picture must be a .png, .svg or .pdf in an existing folder, got {file}")
     shipped.folder_of("analysis")
     from analysis.figures.paper import figure_1
-    from dice_ray.run.folder import check_output, whole_output
+    from dice_ray.files import check_output, whole_output
 
     check_output(file)
     with whole_output(file) as unfinished:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.remote import runs_folder as runs_folder
+from dice_ray.files import runs_folder as runs_folder
 
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""

@@ -115,7 +115,7 @@ def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
     Raises:
         InputError: The study has an arm of that name, or other processes cannot load a loss.
     """
-    from dice_ray.run.folder import write_atomically
+    from dice_ray.files import write_atomically
 
     file = read_study(study)
     if taken := [name for name in losses if name in file.arms]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import places, tracking
 from dice_ray.api.tables import table_file
 from dice_ray.errors import InputError
-from dice_ray.remote import is_url
+from dice_ray.files import is_url
 
 if TYPE_CHECKING:
     from dice_ray.api.tables import Table
@@ -41,8 +41,8 @@ def predict(
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
         out: A file to write the predictions to; it is written whole or not at all, and a new one only you can read.
     """
+    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
-    from dice_ray.run.folder import check_output, write_output
 
     out = None if out is None else Path(out)
     if out is not None:
@@ -68,9 +68,9 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
             does not exist is made, and is private.
         public: Make it public.
     """
+    from dice_ray.files import write_output
     from dice_ray.models import hub
     from dice_ray.run import card, trained
-    from dice_ray.run.folder import write_output
 
     if folder is None and push is None:
         raise InputError("an export needs a folder, or a repository to push to")
@@ -135,8 +135,8 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         items: A CSV file for the counts of each record.
     """
     from dice_ray.data.urls import local_file
+    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
-    from dice_ray.run.folder import check_output, write_output
 
     items = None if items is None else Path(items)
     if items is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from dice_ray.remote import opened, store_url
+from dice_ray.files import opened, store_url
 
 FOLDER: Final = ".cache"
 """In the store; no run is called that."""

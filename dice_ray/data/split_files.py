@@ -20,7 +20,7 @@ from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import fetched, version
 from dice_ray.errors import DataError, meant
-from dice_ray.remote import holds_secret, is_url, joined, name_of
+from dice_ray.files import holds_secret, is_url, joined, name_of
 from dice_ray.settings import Branch, nested
 
 

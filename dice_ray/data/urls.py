@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.data import cache
 from dice_ray.errors import DataError, first_line, nearest
-from dice_ray.remote import is_url, name_of, opened, without_password
+from dice_ray.files import is_url, name_of, opened, without_password
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem

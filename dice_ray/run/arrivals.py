@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.remote import RUNS, is_url
+from dice_ray.files import RUNS, is_url
 from dice_ray.run import cluster
 from dice_ray.run.doctor import HOW_TO_SHARE
 from dice_ray.run.machine_facts import MachineFacts, described, differing

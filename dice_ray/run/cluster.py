@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, counted, first_line
-from dice_ray.remote import store_url
+from dice_ray.files import store_url
 from dice_ray.run import ray_internals
 from dice_ray.run.output import redirected
 from dice_ray.run.stopping import postponed

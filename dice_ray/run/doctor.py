@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.errors import RunError, counted, first_line, gib, one_line, reason_of
-from dice_ray.remote import is_url, opened, store_url, without_password
+from dice_ray.files import is_url, opened, store_url, without_password
 from dice_ray.run import cluster
 from dice_ray.run.machine_facts import Check, MachineFacts, described, differing, find_contents
 

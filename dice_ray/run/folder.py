@@ -1,22 +1,12 @@
-"""The folder of a run, sweep or study: every file name in it, atomic writes, and the lock of its one driver.
+"""The folder of a run, sweep or study: every file name in it, and the check of what it holds.
 
-A folder outlives its process. Three rules keep it usable after any kill or power cut:
-
-- A text file is replaced as a whole (`write_atomically`): written beside, flushed to the disk, then renamed.
-- One process writes at a time (`lock`). The lock is a `flock`, which the operating system releases with the process,
-  so a killed driver never leaves a stale lock behind.
-- What a folder holds is compared with what is asked for before anything is written (`check_config`, `check_digest`).
+A folder outlives its process: how files are written and locked such that it stays usable, `dice_ray.files` explains.
+What a folder holds is compared with what is asked for before anything is written (`check_config`, `check_digest`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,11 +14,12 @@ from pydantic import TypeAdapter
 
 from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import BusyError, InputError, RunError, reason_of
+from dice_ray.errors import RunError, reason_of
+from dice_ray.files import write_atomically
 from dice_ray.settings import differing_paths
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
-from dice_ray.training.checkpoint import BEST, LAST, sync
+from dice_ray.training.checkpoint import BEST, LAST
 
 CONFIG: Final = schema.CONFIG_FILE
 TASK: Final = "task.json"
@@ -59,86 +50,9 @@ STOPPED: Final = "stopped"
 PLACEMENT_GROUP: Final = "placement_group"
 """Id of the placement group of a run's workers, which stays allocated when the run's process is killed."""
 
-_LOCK: Final = "lock"
-
 _REDRAWN: Final = (
     "Splits that an earlier version of dice_ray drew from train were not stratified: they count as changed."
 )
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Replace a file as a whole or not at all, even after a kill or a power cut."""
-    unfinished = file.with_name(f"{file.name}.new")
-    unfinished.write_text(text, encoding="utf-8")
-    sync(unfinished)
-    unfinished.replace(file)
-
-
-def check_output(file: Path, inputs: Iterable[Path] = ()) -> None:
-    """Check, before any work, that a user's output file can be written and that no input would be lost.
-
-    Raises:
-        InputError: Its folder does not exist or cannot be written, it is a folder, or it is one of the inputs.
-    """
-    target = file.resolve()
-    if target.is_dir():
-        raise InputError(f"the output must be a file, and {file} is a folder")
-    if not target.parent.is_dir():
-        raise InputError(f"the output must be in a folder that exists, and there is no {target.parent} for {file}")
-    for each in inputs:
-        if each.exists() and target.exists() and each.samefile(target):
-            raise InputError(f"the output must not be the input, {each}: it would be overwritten. Choose another file")
-    if not os.access(target if target.exists() and not target.is_file() else target.parent, os.W_OK):
-        raise InputError(f"the output must be in a folder that can be written, and {target.parent} cannot")
-
-
-@contextmanager
-def whole_output(file: Path) -> Iterator[Path]:
-    """A path to write a user's output file to; the file is replaced at the end of the block, if that raises nothing.
-
-    What is no regular file, as `/dev/stdout`, is written to directly.
-    """
-    target = file.resolve()  # a symbolic link stays, and its target is replaced
-    if target.exists() and not target.is_file():
-        yield file
-        return
-    # Under a name of its own: the user may have any other file in the folder.
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-        unfinished = Path(folder) / target.name
-        yield unfinished
-        sync(unfinished)
-        if target.exists():
-            shutil.copymode(target, unfinished)
-        unfinished.replace(target)
-
-
-def write_output(file: Path, text: str, *, is_private: bool = False) -> None:
-    """Write a user's output file as a whole or not at all; a new private one is for its owner alone."""
-    with whole_output(file) as unfinished:
-        if is_private and unfinished != file:  # not /dev/stdout and the like
-            unfinished.touch(mode=0o600)
-        unfinished.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def lock(folder: Path) -> Iterator[None]:
-    """Make this process the only driver of a folder until the end of the block.
-
-    Raises:
-        BusyError: Another process drives the folder.
-        RunError: The folder cannot be written.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        opened = (folder / _LOCK).open("w")
-    except OSError as error:
-        raise RunError(f"{folder} must be a folder that can be written: {error.strerror}") from error
-    with opened as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BusyError(f"{folder} must have one driver: another process is running it now") from error
-        yield
 
 
 def holds_run(folder: Path) -> bool:

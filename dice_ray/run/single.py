@@ -13,10 +13,11 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError, reason_of
+from dice_ray.files import lock
 from dice_ray.run import cluster, doctor, head, ray_internals, store
 from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
 from dice_ray.run.driver import Driver
-from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
+from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.output import redirected
 from dice_ray.run.train import train

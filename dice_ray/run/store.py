@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.remote import opened, runs_folder, store_url
-from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK, write_atomically
+from dice_ray.files import opened, runs_folder, store_url, write_atomically
+from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
-from dice_ray.remote import store_url, without_password
+from dice_ray.files import store_url, without_password
 from dice_ray.run import store, trained
 from dice_ray.run.build import fix_precision, prepare
 from dice_ray.run.here import Events, train_here

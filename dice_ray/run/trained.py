@@ -17,28 +17,20 @@ from dice_ray.data import files
 from dice_ray.data.formats.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
+from dice_ray.files import sync, write_atomically
 from dice_ray.metrics.catalogue import metric
 from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
 from dice_ray.run import store as run_store
-from dice_ray.run.folder import (
-    CONFIG,
-    ENCODER,
-    TASK,
-    check_digest,
-    store_config,
-    stored_config,
-    stored_task,
-    write_atomically,
-)
+from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, stored_task
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
-from dice_ray.training.checkpoint import BEST, Checkpoints, check_kept, sync
+from dice_ray.training.checkpoint import BEST, Checkpoints, check_kept
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
 from dice_ray.training.step import TrainingTally

@@ -9,7 +9,7 @@ import sys
 from typing import NoReturn
 
 from dice_ray.errors import InputError, RunError
-from dice_ray.remote import without_password
+from dice_ray.files import without_password
 from dice_ray.tracking.store import check_exists, store_uri
 
 HOST = "127.0.0.1"

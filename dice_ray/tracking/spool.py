@@ -30,9 +30,8 @@ from typing import Final
 
 from pydantic import TypeAdapter
 
-from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import BusyError, RunError, first_line
-from dice_ray.remote import without_password
+from dice_ray.files import sealed, unsealed, without_password
 from dice_ray.tracking.entries import End, Model, Open, RunEntry, as_line, from_line
 from dice_ray.tracking.store import store_uri
 

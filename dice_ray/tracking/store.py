@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from dice_ray.errors import RunError
-from dice_ray.remote import without_password
+from dice_ray.files import without_password
 from dice_ray.tracking.store_errors import as_run_error
 
 if TYPE_CHECKING:

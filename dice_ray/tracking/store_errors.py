@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from dice_ray.errors import DiceRayError, RunError, first_line
-from dice_ray.remote import without_password
+from dice_ray.files import without_password
 
 if TYPE_CHECKING:
     from mlflow.exceptions import MlflowException

@@ -33,7 +33,7 @@ from threading import Lock, Thread
 from typing import Any, Final
 
 from dice_ray.errors import RunError
-from dice_ray.remote import without_password
+from dice_ray.files import without_password
 from dice_ray.settings import Flat
 from dice_ray.tracking.entries import (
     NUM_METRICS,

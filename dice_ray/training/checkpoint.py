@@ -24,17 +24,12 @@ from typing import Any
 import torch
 
 from dice_ray.errors import RunError, reason_of
+from dice_ray.files import sync
 
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
 """Checkpoints that only resuming needs: predictions are made with the best one."""
 _STATE_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
-
-
-def sync(file: Path) -> None:
-    """Block until a file's content is on the disk; call it before a rename that makes the file visible."""
-    with file.open("rb") as content:
-        os.fsync(content.fileno())
 
 
 def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError, gib
-from dice_ray.remote import without_password
+from dice_ray.files import without_password
 from dice_ray.run import cluster, doctor
 from dice_ray.run.cluster import Node
 from dice_ray.run.driver import Driver

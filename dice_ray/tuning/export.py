@@ -11,8 +11,8 @@ from optuna.trial import FixedTrial, FrozenTrial
 
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.files import whole_output
 from dice_ray.run.build import objective
-from dice_ray.run.folder import whole_output
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import AUTOMATIC

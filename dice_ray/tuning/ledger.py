@@ -6,7 +6,7 @@ Tuner after `kill -9` lost 12 finished trials, ran 6 twice and reported 81 resul
 
 - A line is flushed to the disk (fsync) before anything else learns of the event. After a crash, MLflow and the trials'
   folders may be behind the ledger, never ahead of it.
-- One process appends at a time (`run.folder.lock`). The last line may be torn by a kill: it is ignored, and cut off by
+- One process appends at a time (`files.lock`). The last line may be torn by a kill: it is ignored, and cut off by
   the next append. Any other line that cannot be read, or has another checksum than it was written with, is an error.
 - A trial that has started and not ended is run again under the same id, in the same folder, from its last checkpoint. A
   cell that failed may start again: its second start removes its first end.
@@ -26,9 +26,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import RunError, first_line
-from dice_ray.run.folder import LEDGER, TRIALS, lock
+from dice_ray.files import lock, sealed, unsealed
+from dice_ray.run.folder import LEDGER, TRIALS
 from dice_ray.settings import Flat
 from dice_ray.tracking.schema import State
 

@@ -9,10 +9,10 @@ from typing import TypeVar, cast
 import yaml
 from pydantic import ValidationError
 
-from dice_ray.checksums import sealed_text, unsealed_text
 from dice_ray.config.load import NotYamlError, parse_yaml
 from dice_ray.errors import Problem, RunError, UnknownNameError, shown
-from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
+from dice_ray.files import sealed_text, unsealed_text, write_atomically
+from dice_ray.run.folder import PLAN, holds_plan, holds_run
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.study import StudyPlan

@@ -26,10 +26,11 @@ from pathlib import Path
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
+from dice_ray.files import write_atomically
 from dice_ray.run import store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import RunningTrial, TrialCounts
-from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest, write_atomically
+from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import environment, schema

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 
 from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.files import write_atomically
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.run import arrivals, cluster, doctor, head, ray_internals
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import LOG, TRIALS, write_atomically
+from dice_ray.run.folder import LOG, TRIALS
 from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended

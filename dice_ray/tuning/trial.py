@@ -25,10 +25,11 @@ from ray import tune
 from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
+from dice_ray.files import write_atomically
 from dice_ray.run import arrivals, cluster, store, train
 from dice_ray.run.arrivals import Admission
 from dice_ray.run.build import class_weights, objective, prepare
-from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
+from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.tracking import environment
 from dice_ray.training.memory import is_out_of_memory

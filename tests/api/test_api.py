@@ -30,9 +30,9 @@ from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer, set_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
+from dice_ray.files import lock
 from dice_ray.run import build
 from dice_ray.run.driver import Event
-from dice_ray.run.folder import lock
 from dice_ray.run.rehearsal import NUM_STEPS
 from dice_ray.settings import nest
 from dice_ray.tracking import schema

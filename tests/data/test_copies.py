@@ -108,7 +108,7 @@ def test_data_are_read_and_encoded_once_and_reach_each_machine_once(
     caches = {name: tmp_path / name for name in ("driver", "first", "second", "third")}
     lines = ["a\tb\ty", *(f"a{number}\tb{number}\t{number % 2}" for number in range(300))]
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, s3(tmp_path) as runs, ExitStack() as stack:
-        from dice_ray.remote import joined, opened
+        from dice_ray.files import joined, opened
 
         data = runs.replace("/runs?", "/data?")
         filesystem, file = opened(joined(data, "train.tsv"))

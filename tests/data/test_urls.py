@@ -15,7 +15,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import cache
 from dice_ray.data.sources import DataConfig, describe, load
 from dice_ray.errors import ConfigError, DataError
-from dice_ray.remote import joined, opened
+from dice_ray.files import joined, opened
 from dice_ray.settings import nested
 from tests.object_store import CREDENTIALS, requests, s3
 

@@ -1,57 +1,13 @@
-"""The folder of a run: its files are replaced as a whole, also by a machine that loses power."""
+"""The folder of a run: what it holds is checked before it is used."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from dice_ray.errors import RunError
-from dice_ray.run import folder
-from dice_ray.run.folder import TASK, stored_digest, write_atomically
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
-    """It was the error of the system, about a file named `lock` that the user does not know."""
-    (tmp_path / "file").touch()
-    message = "file/run must be a folder that can be written: Not a directory"
-    with pytest.raises(RunError, match=message), folder.lock(tmp_path / "file" / "run"):
-        pass
-
-
-def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, rename = tmp_path / "config.yaml", Path.replace
-    file.write_text("old")
-    events: list[str] = []
-
-    def renamed(self: Path, target: Path) -> Path:
-        events.append("renamed")
-        return rename(self, target)
-
-    monkeypatch.setattr(
-        os, "fsync", lambda number: events.append(f"{os.fstat(number).st_size} bytes, {file.read_text()}")
-    )
-    monkeypatch.setattr(Path, "replace", renamed)
-    write_atomically(file, "newer")
-    assert events == ["5 bytes, old", "renamed"]
-    assert file.read_text() == "newer"
-
-
-def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    out, other = tmp_path / "out.tsv", tmp_path / "out.tsv.new"
-    out.write_text("before")
-    out.chmod(0o640)
-    other.write_text("of the user")
-    (tmp_path / "link.tsv").symlink_to(out)
-    with pytest.raises(UnicodeEncodeError):
-        folder.write_output(out, "half of it \ud800")
-    assert out.read_text() == "before"
-    folder.write_output(tmp_path / "link.tsv", "after")
-    assert (out.read_text(), out.stat().st_mode & 0o777) == ("after", 0o640)
-    assert (tmp_path / "link.tsv").is_symlink()
-    assert other.read_text() == "of the user"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.tsv", "out.tsv", "out.tsv.new"]
+from dice_ray.run.folder import TASK, stored_digest
 
 
 @pytest.mark.parametrize(
@@ -67,15 +23,3 @@ def test_a_damaged_description_of_a_task_is_named(tmp_path: Path, text: str) -> 
     (tmp_path / TASK).write_text(text, encoding="latin-1")
     with pytest.raises(RunError, match=r"task\.json must be as dice_ray wrote it, but is damaged"):
         stored_digest(tmp_path)
-
-
-def test_an_output_may_be_a_pipe(tmp_path: Path) -> None:
-    """Renaming a file over a pipe would delete the pipe."""
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    folder.check_output(pipe)
-    folder.write_output(pipe, "to the pipe")
-    assert os.read(reader, 100) == b"to the pipe"
-    os.close(reader)
-    assert pipe.is_fifo()

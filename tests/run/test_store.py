@@ -17,7 +17,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileType
 
 from dice_ray.config.load import Layer, resolve
-from dice_ray.remote import opened
+from dice_ray.files import opened
 from dice_ray.run import store, trained
 from dice_ray.run.here import train_here
 from dice_ray.training.loop import Evaluation, StepProgress

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
+from dice_ray.files import sealed
 from dice_ray.tracking import writer as writing
 from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read

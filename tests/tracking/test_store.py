@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy import make_url
 
 from dice_ray.errors import RunError
-from dice_ray.remote import without_password
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.store import (
     check_answers,
@@ -42,13 +41,6 @@ def test_the_environment_overrides_the_default_and_an_argument_the_environment(
     assert store_uri() == "http://127.0.0.1:5000"
     assert store_uri("sqlite:////a/b.db") == "sqlite:////a/b.db"
     assert sqlite_file("http://127.0.0.1:5000") is None
-
-
-def test_no_password_is_shown() -> None:
-    assert "secret" not in without_password("mysql://me:secret@host:1/runs")
-    assert "cret" not in without_password("mysql://me:se@cret@host:1/runs")
-    assert "secret" not in without_password("cannot reach 'https://host/a?api_token=secret&Password=secret'")
-    assert without_password("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
 
 
 def test_two_processes_create_a_store_at_once_and_print_nothing(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.checksums import sealed
 from dice_ray.errors import RunError
+from dice_ray.files import sealed
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, driving
 
 FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from dice_ray.checksums import unsealed_text
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import RunError
+from dice_ray.files import unsealed_text
 from dice_ray.settings import Flat
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan_file import read, store

@@ -1,0 +1,72 @@
+"""Files are replaced as a whole, also by a machine that loses power; locks; secrets in URLs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dice_ray.errors import RunError
+from dice_ray.files import check_output, lock, without_password, write_atomically, write_output
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
+    """It was the error of the system, about a file named `lock` that the user does not know."""
+    (tmp_path / "file").touch()
+    message = "file/run must be a folder that can be written: Not a directory"
+    with pytest.raises(RunError, match=message), lock(tmp_path / "file" / "run"):
+        pass
+
+
+def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, rename = tmp_path / "config.yaml", Path.replace
+    file.write_text("old")
+    events: list[str] = []
+
+    def renamed(self: Path, target: Path) -> Path:
+        events.append("renamed")
+        return rename(self, target)
+
+    monkeypatch.setattr(
+        os, "fsync", lambda number: events.append(f"{os.fstat(number).st_size} bytes, {file.read_text()}")
+    )
+    monkeypatch.setattr(Path, "replace", renamed)
+    write_atomically(file, "newer")
+    assert events == ["5 bytes, old", "renamed"]
+    assert file.read_text() == "newer"
+
+
+def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    out, other = tmp_path / "out.tsv", tmp_path / "out.tsv.new"
+    out.write_text("before")
+    out.chmod(0o640)
+    other.write_text("of the user")
+    (tmp_path / "link.tsv").symlink_to(out)
+    with pytest.raises(UnicodeEncodeError):
+        write_output(out, "half of it \ud800")
+    assert out.read_text() == "before"
+    write_output(tmp_path / "link.tsv", "after")
+    assert (out.read_text(), out.stat().st_mode & 0o777) == ("after", 0o640)
+    assert (tmp_path / "link.tsv").is_symlink()
+    assert other.read_text() == "of the user"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.tsv", "out.tsv", "out.tsv.new"]
+
+
+def test_an_output_may_be_a_pipe(tmp_path: Path) -> None:
+    """Renaming a file over a pipe would delete the pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    check_output(pipe)
+    write_output(pipe, "to the pipe")
+    assert os.read(reader, 100) == b"to the pipe"
+    os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_no_password_is_shown() -> None:
+    assert "secret" not in without_password("mysql://me:secret@host:1/runs")
+    assert "cret" not in without_password("mysql://me:se@cret@host:1/runs")
+    assert "secret" not in without_password("cannot reach 'https://host/a?api_token=secret&Password=secret'")
+    assert without_password("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
