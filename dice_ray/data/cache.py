@@ -7,7 +7,8 @@ entry is complete and intact, or no reader uses it.
 - *Writing.* A writer fills a folder `draft-*` of its own and renames it, which is atomic. Writers of one entry wait for
   each other, which only spares work: where a disk knows no locks, the first rename wins, and the others delete their
   drafts and open what the first one wrote.
-- *Other machines.* An entry that the store of runs has is copied from there, and one that it lacks is copied to it.
+- *Other machines.* An entry that the store of runs has is copied from there, and one that it lacks is copied to it. As
+  a reader verifies its hashes, a copy that is incomplete, or has files of two machines, is not used.
 - *Reading.* `entry.json` holds a hash of each file and one of itself. A reader verifies all of them (`file_hash`
   remembers those of unchanged files) and has a damaged entry (disk full, power cut, edited) replaced.
 - *Killed writers.* A writer holds a `flock` on its draft, which the kernel releases when the process dies. A draft
@@ -36,9 +37,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dice_ray.data import copies
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
+from dice_ray.files import opened, store_url
 
 VERSION = 11
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
@@ -109,12 +110,12 @@ def get_or_write(
     for _ in range(NUM_ATTEMPTS):
         if (entry := _open_entry(path, full_key)) is not None:
             if kind != "files":
-                copies.send(path)
+                _send_copy(path)
             return entry
         with _draft() as draft, _turn(path):
             if _open_entry(path, full_key) is not None:
                 continue  # another process wrote it meanwhile
-            if kind == "files" or not copies.fetch(path.name, draft) or _open_entry(draft, full_key) is None:
+            if kind == "files" or not _fetch_copy(path.name, draft) or _open_entry(draft, full_key) is None:
                 _fill(draft, full_key, about, write)
             _publish(draft, path, full_key)
     raise RunError(
@@ -311,3 +312,40 @@ def _paths(pattern: re.Pattern[str]) -> list[Path]:
     if not folder().is_dir():
         return []
     return [path for path in sorted(folder().iterdir()) if pattern.fullmatch(path.name)]
+
+
+def _fetch_copy(name: str, folder: Path) -> bool:
+    """Copy an entry from the store to an empty folder, if there is a store which has it; returns whether it has."""
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    sizes = _sizes_in_store(name)
+    for file in sizes:
+        filesystem, root = opened(str(store_url()))
+        copy_files(f"{root}/.cache/{name}/{file}", str(folder / file), filesystem, LocalFileSystem())
+    return bool(sizes)
+
+
+def _send_copy(entry: Path) -> None:
+    """Copy an entry to the store, if there is a store which lacks it."""
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    if (url := store_url()) is None or _sizes_in_store(entry.name) == {
+        file.name: file.stat().st_size for file in entry.iterdir()
+    }:
+        return
+    filesystem, root = opened(url)
+    target = f"{root}/.cache/{entry.name}"
+    filesystem.create_dir(target, recursive=True)
+    for file in entry.iterdir():
+        copy_files(str(file), f"{target}/{file.name}", LocalFileSystem(), filesystem)
+
+
+def _sizes_in_store(name: str) -> dict[str, int]:
+    """The files of an entry in the store, whose runs have other names than `.cache`; empty if there is none."""
+    from pyarrow.fs import FileSelector
+
+    if (url := store_url()) is None:
+        return {}
+    filesystem, root = opened(url)
+    infos = filesystem.get_file_info(FileSelector(f"{root}/.cache/{name}", allow_not_found=True))
+    return {info.base_name: info.size for info in infos}

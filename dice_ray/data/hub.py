@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.data.formats.base import RowResult
 from dice_ray.data.formats.columns import PairColumns
 from dice_ray.data.formats.rows import RowColumnsConfig, class_names, read_named_rows
-from dice_ray.data.places import expand_path
 from dice_ray.data.reading import CHUNK, OnBadRow, SplitSource
 from dice_ray.data.records import Record
+from dice_ray.data.urls import expand_path
 from dice_ray.errors import DataError, first_line, meant
 from dice_ray.settings import Branch, nested
 

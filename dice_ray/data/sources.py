@@ -23,8 +23,7 @@ from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.formats.base import Kept, RowResult
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
-from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
+from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.split_files import FilesConfig

@@ -15,10 +15,9 @@ from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.base import UTF_8
 from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
-from dice_ray.data.places import expand_path, expanded
 from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
-from dice_ray.data.urls import fetched, version
+from dice_ray.data.urls import expand_path, expanded, fetched, version
 from dice_ray.errors import DataError, meant
 from dice_ray.files import holds_secret, is_url, joined, name_of
 from dice_ray.settings import Branch, nested

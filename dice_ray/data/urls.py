@@ -1,13 +1,15 @@
-"""Files at URLs, which each machine fetches once, into the cache.
+"""Places of files: paths with `~` and `$VARIABLES`, and URLs, whose files each machine fetches once, into the cache.
 
 A version of a file is what its store says of it: size, and ETag or time. A file of another version is fetched again.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.data import cache
@@ -19,6 +21,21 @@ if TYPE_CHECKING:
 
 CHANGING: Final = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")
 """What a file system says of a file that is no part of its version."""
+
+
+def expanded(text: str, setting: str = "data.source.files.folder") -> str:
+    """A text with `$VARIABLES` expanded; a variable that is not set is a DataError that names the setting."""
+    try:
+        return Template(text).substitute(os.environ)
+    except KeyError as error:
+        raise DataError(f"{setting} {text!r}: the variable {error.args[0]} must be set") from None
+    except ValueError as error:
+        raise DataError(f"{setting} {text!r}: {error}; write `$$` for a dollar sign") from None
+
+
+def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
+    """A path with `~` and `$VARIABLES` expanded."""
+    return Path(os.path.expanduser(expanded(folder, setting)))
 
 
 def local_file(file: str | Path, what: str) -> Path:

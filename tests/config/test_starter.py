@@ -16,7 +16,7 @@ from dice_ray import api
 from dice_ray.cli.app import app
 from dice_ray.config.load import read_layer, resolve
 from dice_ray.config.starter import _lines, start
-from dice_ray.data import places, sources
+from dice_ray.data import sources, urls
 from dice_ray.data.guess import Given
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import DataError, InputError
@@ -36,7 +36,7 @@ def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(name: str) -> No
     shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
     source = shipped.data.source
     assert isinstance(source, FilesConfig)
-    folder = places.expand_path(source.folder)
+    folder = urls.expand_path(source.folder)
     others = {split: folder / file for split in ("dev", "test") if (file := getattr(source, split))}
     starter, preset = api.init(folder / source.train, **others, out=Path("mine.yaml"))
     guessed = resolve([read_layer(preset)])

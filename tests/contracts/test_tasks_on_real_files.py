@@ -15,8 +15,8 @@ from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.places import expand_path
 from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.urls import expand_path
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from tests.contracts.tasks import CUT, Built
 from tests.house.tree import REPOSITORY

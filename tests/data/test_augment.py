@@ -1,4 +1,4 @@
-"""Copies of records: entities swapped alike wherever they stand, every combination once, the source in the id."""
+"""Copies of records: entities swapped alike wherever they occur, every combination once; finders of entities."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.augment import AugmentConfig, FileEntitiesConfig, FoundEntitiesConfig, GivenEntitiesConfig, copies
-from dice_ray.data.entities import Gazetteer
+from dice_ray.data.augment import AugmentConfig, FoundEntitiesConfig, Gazetteer, GivenEntitiesConfig, copies
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 
@@ -65,19 +64,81 @@ def test_no_more_entities_of_a_kind_are_swapped_than_others_are_left() -> None:
     assert len(list(copies(record, GAZETTEER, "any", random.Random(0)))) == 1
 
 
-def test_entities_come_from_the_split_from_a_file_or_as_given(tmp_path: Path) -> None:
+def test_entities_are_found_in_the_split_or_given() -> None:
     records = [PairRecord(str(n), f"they met in {city}", f"so in {city}", "1") for n, city in enumerate(CITIES)]
-    found = FoundEntitiesConfig(finder="rules")
-    assert {*found.gazetteer(records).indices} == {*CITIES}
-    file = tmp_path / "cities.txt"
-    file.write_text("Rome\nOslo\n", encoding="utf-8")
-    of_file = FileEntitiesConfig(path=str(file))
-    assert {*of_file.gazetteer(records).indices} == {"Rome", "Oslo"}
-    given_ones = GivenEntitiesConfig(by_kind={"city": ["Rome"]})
-    assert {*given_ones.gazetteer(records).indices} == {"Rome"}
-    keys = [AugmentConfig(entities=each).key() for each in (found, of_file, given_ones)]
-    assert AugmentConfig(entities=of_file, swap="any").key() not in keys
-    file.write_text("Rome\nParis\n", encoding="utf-8")
-    assert AugmentConfig(entities=of_file).key() not in keys
-    with pytest.raises(DataError, match=r"entities\.file\.path: there must be a file gone\.txt, and there is none"):
-        FileEntitiesConfig(path="gone.txt").key()
+    sources = (FoundEntitiesConfig(finder="rules"), GivenEntitiesConfig(by_kind={"city": ["Rome"]}))
+    assert [{*source.gazetteer(records).indices} for source in sources] == [{*CITIES}, {"Rome"}]
+    augment = [AugmentConfig(entities=source, swap=swap) for source in sources for swap in ("shared", "any")]
+    assert len({str(each.key()) for each in augment}) == 4
+
+
+TEXTS = (
+    "How do I get from Paris to New Delhi in 2016?",
+    "Is Paris near Rome? Rome is in Italy, and Italy is warm.",
+    "The new road leads from New Delhi to Rome.",
+    "We met in May; may we meet on Monday, Monday at 9 or 12?",
+    "Later on Dr. Smith and then Lt. Jones met the painter Anna Berg, and Anna Berg met Tom of the mill.",
+    "Why Is Every Word Of Headlines Like Chicago Big",
+    "We love IBM and IBM loves us for 2,500 years, the 9th in a row.",
+)
+
+
+def entities_of(*texts: str, finder: str = "rules") -> dict[str, set[str]]:
+    records = [TextRecord(str(number), text, ()) for number, text in enumerate(texts)]
+    found = FoundEntitiesConfig(finder=finder).gazetteer(records).entities
+    return {kind: set(each) for kind, each in found.items()}
+
+
+def test_rules_find_names_numbers_and_days() -> None:
+    assert entities_of(*TEXTS) == {
+        "0000": {"2016"},
+        "0": {"9"},
+        "00": {"12"},
+        "0,000": {"2,500"},
+        "place of 1": {"Rome", "Italy", "Paris"},
+        "place of 2": {"New Delhi"},
+        "name of 2": {"Anna Berg"},
+        "name in capitals": {"IBM"},
+        "weekday": {"Monday"},
+    }
+
+
+def test_what_stands_once_begins_a_sentence_or_is_abbreviated_is_no_name() -> None:
+    assert "Tom" not in set().union(*entities_of(*TEXTS).values())
+    twice = set().union(*entities_of(*TEXTS, *TEXTS).values())
+    assert "Tom" in twice
+    assert twice.isdisjoint({"How", "The", "I", "Dr", "Lt", "Smith", "Jones", "May", "9th"})
+    assert not [name for name in twice if "Headlines" in name]
+
+
+def test_the_longest_entity_that_ends_with_a_word_stands_there() -> None:
+    gazetteer = Gazetteer({"city": ["New York", "York", "New York City", "Rome"], "price": ["5.50 euros"]})
+    text = "York, New York, New Yorkers, New York City, Yorkshire, Romes and Rome: 5.50 euros"
+    found = gazetteer.mentions(text)
+    assert [mention.entity for mention in found] == ["York", "New York", "New York City", "Rome", "5.50 euros"]
+    assert all(text[mention.start : mention.end] == mention.entity for mention in found)
+
+
+def test_an_entity_begins_with_a_word() -> None:
+    with pytest.raises(DataError, match="must begin with a letter or a digit, got '- x'"):
+        Gazetteer({"any": ["- x"]})
+
+
+def test_spacy_is_used_where_it_and_its_pipeline_are_installed(tmp_path: Path) -> None:
+    try:
+        import spacy
+    except ImportError:
+        assert FoundEntitiesConfig().key() == FoundEntitiesConfig(finder="rules").key()
+        with pytest.raises(DataError, match="where spaCy is not installed, got 'en_core_web_sm'"):
+            entities_of(*TEXTS, finder="en_core_web_sm")
+        return
+    language = spacy.blank("en")
+    language.add_pipe("entity_ruler").add_patterns(
+        [{"label": "GPE", "pattern": "New Delhi"}, {"label": "GPE", "pattern": "Rome"}]
+    )
+    language.to_disk(tmp_path / "pipeline")
+    assert entities_of(*TEXTS, finder=str(tmp_path / "pipeline")) == {"GPE": {"New Delhi", "Rome"}}
+    with pytest.raises(
+        DataError, match="must be a spaCy pipeline that is installed, or a folder of one, got 'nothing'"
+    ):
+        entities_of(*TEXTS, finder="nothing")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -18,9 +17,12 @@ from dice_ray.data.imbalance import (
     AddPositiveConfig,
     Altered,
     AlteredConfig,
+    BalancedConfig,
     ClassCounts,
     ComposedConfig,
     DropNegativeConfig,
+    FactorConfig,
+    NoneConfig,
     RatioConfig,
     alter,
     label,
@@ -214,17 +216,19 @@ def test_dev_and_test_stay_and_the_report_describes_the_altered_train() -> None:
     assert other.digest not in (read.digest, dropped.digest)
 
 
-def test_the_cache_key_depends_on_the_entities_in_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "things.txt"
-    config = DataConfig.model_validate(
-        {
-            "source": {"synthetic": {"size": 40, "positive_share": 0.4}},
-            "imbalance": "add_positive",
-            "augment": {"swap": "any", "entities": {"file": {"path": str(file)}}},
-        }
-    )
-    digests = []
-    for things in ("lamp phone oven radio kettle router printer", "camera watch tablet mixer heater fridge drill"):
-        file.write_text(things.replace(" ", "\n") + "\nagain\nsince may\nlast night\nthis week\n", encoding="utf-8")
-        digests.append(sources.load(config, "1").digest)
-    assert digests[0] != digests[1]
+RARE = [True, False, False, False, False]
+
+
+def test_balanced_draws_both_classes_as_often_whichever_is_rarer() -> None:
+    assert BalancedConfig().weights(RARE) == [4, 1, 1, 1, 1]
+    assert BalancedConfig().weights([not one for one in RARE]) == [4, 1, 1, 1, 1]
+
+
+def test_a_factor_is_that_of_positives() -> None:
+    assert FactorConfig(times=2.5).weights(RARE) == [2.5, 1, 1, 1, 1]
+    assert NoneConfig().weights(RARE) == [1] * 5
+
+
+def test_nothing_is_balanced_without_positives() -> None:
+    with pytest.raises(DataError, match="needs positives in the training split, got none in 3"):
+        BalancedConfig().weights([False] * 3)
