@@ -86,6 +86,10 @@ def on_kept_ray(kept_ray: KeptRay) -> Iterator[None]:
         yield
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files of the tests that run")
+
+
 def pytest_unconfigure() -> None:
     if IS_FIRST:
         shutil.rmtree(os.environ["DICE_RAY_TEST_HOME"])
