@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from analysis.figures.base import Figure
-from analysis.figures.by_number import gain_by_ratio, score_by_budget, score_by_ratio
+from analysis.figures.by_number import gain_by_ratio, score_by_budget, score_by_ratio, tversky_alpha
 from analysis.figures.curves import training_curves
 from analysis.figures.differences import forests, ranks
 from analysis.figures.paper import signs_of_dsc
-from analysis.figures.precision_recall import planes, pr_curves, tversky_alpha
+from analysis.figures.precision_recall import planes, pr_curves
 from analysis.figures.settings import parallel_coordinates, slices
 from analysis.figures.sweep import best_so_far, importance
 

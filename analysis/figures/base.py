@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analysis.formats import ScoreFormat
 from analysis.statistics.intervals import Interval
@@ -18,7 +18,6 @@ from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
 
@@ -29,13 +28,9 @@ QUIET: Final = "#8c8c8c"
 COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8a5a2b")
 """Distinguishable for colour-blind readers, on white and on black (Okabe and Ito 2008, with violet and brown for their
 yellow and black). With more names than colours, the markers differ."""
-MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
-WIDTH: Final = 6.3
-"""In inches: the text width of a page, where letters of 8 points are readable."""
-
-HOVER: Final = "hover: "
+_MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+_HOVER: Final = "hover: "
 """Prefix of the id of an artist by which its text gets into the SVG: matplotlib writes no titles."""
-
 _STYLE: Final[dict[Any, Any]] = {
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 7.5),
@@ -63,9 +58,6 @@ class Figure(ABC):
     name: str
     title: str
 
-    is_first: ClassVar[bool] = False
-    """Whether it stands above the tables."""
-
     @property
     def alt(self) -> str:
         """What it shows, for readers who do not see it."""
@@ -75,6 +67,11 @@ class Figure(ABC):
     @abstractmethod
     def caption(self) -> str:
         """Sentences that explain it."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it stands above the tables."""
+        return False
 
     @property
     def height(self) -> float:
@@ -103,7 +100,7 @@ class Figure(ABC):
         with self._drawn() as canvas:
             canvas.savefig(buffer, format="svg", facecolor=facecolor, metadata={"Date": None, "Creator": None})
         # The writer of matplotlib escapes an id, so that its text is safe within an element too.
-        return re.sub(rf' id="{HOVER}([^"]*)">', r"><title>\1</title>", buffer.getvalue())
+        return re.sub(rf' id="{_HOVER}([^"]*)">', r"><title>\1</title>", buffer.getvalue())
 
     _repr_svg_ = svg  # the name under which a notebook looks for it
 
@@ -115,7 +112,8 @@ class Figure(ABC):
         # The salt makes the ids in the SVG, random by default, the same each time. A Figure without pyplot needs no
         # display, and is not kept in pyplot's list of open figures.
         with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
-            canvas = Canvas(figsize=(WIDTH, self.height), layout="constrained")
+            # 6.3 inches are the text width of a page, where letters of 8 points are readable.
+            canvas = Canvas(figsize=(6.3, self.height), layout="constrained")
             self.draw(canvas)
             yield canvas
 
@@ -139,7 +137,7 @@ class Line:
 
 def on_hover(artist: Artist, text: str) -> None:
     """Show a text when the mouse is over an artist in the SVG."""
-    artist.set_gid(f"{HOVER}{one_line(text)}")
+    artist.set_gid(f"{_HOVER}{one_line(text)}")
 
 
 class Look(NamedTuple):
@@ -151,7 +149,7 @@ class Look(NamedTuple):
 
 def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Look]:
     """A look for each name, the same in every figure of the same names, with or without the baseline, which is grey."""
-    looks = dict(zip(sorted({*names} - {baseline}), zip(cycle(COLORS), cycle(MARKERS), strict=False), strict=False))
+    looks = dict(zip(sorted({*names} - {baseline}), zip(cycle(COLORS), cycle(_MARKERS), strict=False), strict=False))
     return {name: Look(*look) for name, look in looks.items()} | (
         {baseline: Look(QUIET, "d")} if baseline is not None else {}
     )
@@ -169,17 +167,3 @@ def label_in(score_format: ScoreFormat, axis: Axis, metric: str) -> None:
     axis.set_label_text(score_format.heading(metric))
     if score_format.percent:
         axis.set_major_formatter(PercentFormatter(1, symbol=""))
-
-
-def draw_line(axes: Axes, line: Line, look: Look) -> None:
-    """Draw a line over its band, with its name for the legend."""
-    axes.fill_between(line.x, line.low, line.high, color=look.color, alpha=0.15, linewidth=0)
-    axes.plot(line.x, line.y, color=look.color, marker=look.marker, label=line.name)
-
-
-def draw_lines(axes: Axes, lines: Sequence[Line], baseline: str | None = None) -> None:
-    """Draw lines, each in the colour and with the marker of its name, and the legend beside the axes."""
-    looks = looks_of((line.name for line in lines), baseline)
-    for line in lines:
-        draw_line(axes, line, looks[line.name])
-    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

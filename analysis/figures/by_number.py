@@ -1,4 +1,4 @@
-"""Scores by a number: the ratio of negatives to positives, Tversky's alpha, the tuning budget."""
+"""Scores by a number: the ratio of negatives to positives, the tuning budget, and Tversky's alpha."""
 
 from __future__ import annotations
 
@@ -7,54 +7,73 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analysis.budget import at_budget
 from analysis.budget_wording import format_at_budget
-from analysis.comparison import CONSTANT
+from analysis.comparison import CONSTANT, comparisons
 from analysis.decision import score_format
-from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_in, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
+from analysis.frames import by_seed, param_values, scores, test_per_train
 from analysis.ratios import AT_TUNED, PR_AUC, ByRatio, by_ratio
-from analysis.statistics.intervals import FEW_SEEDS, Interval
+from analysis.statistics.intervals import FEW_SEEDS, Interval, t_interval
+from dice_ray.metrics import catalogue
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
     from analysis.frames import Findings
 
-WIDEST: Final = 0.06
-"""The most, in decades of the ratio, that the marks of two arms stand apart."""
-SHARE: Final = 0.4
-"""The most of the distance of two ratios that the marks of all arms take, so that none seems to be of the other one."""
-
 
 @dataclass(frozen=True)
-class RatioPanel:
-    """The lines of the arms in one reading: at .5, at the tuned threshold, or PR-AUC.
+class Panel:
+    """The lines of one reading of the scores, such as at the tuned threshold.
 
     Attributes:
+        label: The label of its axis.
         score_format: That of the tables. The sizes of gains do not show whether the scores are shares.
-        lines: One for each arm; that of the constant predictor has no band.
+        lines: One for each arm; that of the constant predictor has no intervals.
     """
 
     name: str
+    label: str
     score_format: ScoreFormat
     lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True)
-class ByRatioFigure(Figure):
-    """The arms by the number of negatives for each positive, a panel for each reading."""
+class ScoreByNumber(Figure):
+    """A line for each arm by a number, with a panel for each reading of the scores.
 
-    metric: str
-    baseline: str
-    panels: tuple[RatioPanel, ...]
+    Attributes:
+        number: The label of the axis of numbers, which is logarithmic for ratios.
+        text: The caption.
+        baseline: The name whose lines are grey; None without one.
+        is_gain: Whether the scores are differences to the baseline.
+        marked: A number to mark by a vertical line.
+    """
 
-    sign: ClassVar[Literal["", "+"]] = ""
-    """Of a positive number; with one, the figure is of differences."""
+    number: str
+    text: str
+    panels: tuple[Panel, ...]
+    baseline: str | None = None
+    is_log: bool = False
+    is_gain: bool = False
+    marked: int | None = None
+
+    @property
+    def is_first(self) -> bool:
+        """The verdict of a study of drawn settings is about this figure."""
+        return self.marked is not None
+
+    @property
+    def caption(self) -> str:
+        return self.text
 
     @property
     def height(self) -> float:
@@ -64,129 +83,111 @@ class ByRatioFigure(Figure):
     def alt(self) -> str:
         panels = []
         for panel in self.panels:
-            show = partial(panel.score_format.show, sign=self.sign)
+            show = partial(panel.score_format.show, sign=self._sign)
             lines = (f"{line.name} from {show(line.y[0])} to {show(line.y[-1])}" for line in panel.lines)
-            panels.append(f"{panel.name}: {', '.join(lines)}")
+            panels.append(f"{panel.name}: {', '.join(lines)}" if panel.name else ", ".join(lines))
         return f"{self.title}. {'; '.join(panels)}."
 
     @property
-    def _lines(self) -> list[Line]:
-        return [line for panel in self.panels for line in panel.lines]
+    def _sign(self) -> str:
+        return "+" if self.is_gain else ""
 
     def draw(self, canvas: Canvas) -> None:
-        names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
+        lines = [line for panel in self.panels for line in panel.lines]
+        names = list(dict.fromkeys(line.name for line in lines if line.name != CONSTANT))
         looks = looks_of(names, self.baseline)
-        ratios = sorted({x for line in self._lines for x in line.x})
-        places = side_by_side(ratios, names)
+        numbers = sorted({x for line in lines for x in line.x})
+        offsets = _side_by_side([math.log10(x) for x in numbers] if self.is_log else numbers, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
         for axes, panel in zip(every, self.panels, strict=True):
-            if self.sign:
+            if self.is_gain:
                 axes.axhline(0, color=QUIET, linewidth=0.8)
+            if self.marked is not None:
+                axes.axvline(self.marked, color=QUIET, linewidth=0.8, linestyle=":")
             for line in panel.lines:
                 if line.name == CONSTANT:
                     axes.plot(line.x, line.y, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
-                    continue
-                x_N = np.array(line.x) * places[line.name]
-                look, sizes = looks[line.name], np.array([line.y, line.y]) - np.array([line.low, line.high])
-                axes.errorbar(
-                    x_N,
-                    line.y,
-                    np.abs(sizes),
-                    color=look.color,
-                    marker=look.marker,
-                    label=line.name,
-                    markersize=3.5,
-                    linewidth=0.7,
-                    elinewidth=1.1,
-                )
-                for ratio, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
-                    (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
-                    shown = panel.score_format.show_interval(Interval(y, low, high, 0), self.sign)
-                    on_hover(spot, f"{line.name}, {ratio:g} negatives: {shown}")
+                else:
+                    self._draw(axes, line, looks[line.name], offsets[line.name], panel.score_format)
             axes.set_title(panel.name, loc="left")
-            metric = f"gain in {self.metric}" if self.sign else self.metric
-            label_in(panel.score_format, axes.yaxis, PR_AUC if panel.name == PR_AUC else metric)
-        every[-1].set_xscale("log")
-        every[-1].set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
-        every[-1].set_xticks([], minor=True)
-        every[-1].set_xlabel("negatives for each positive in the training split")
+            label_in(panel.score_format, axes.yaxis, panel.label)
+        last = every[-1]
+        if self.is_log:
+            last.set_xscale("log")
+        if self.is_log or len(numbers) <= 12:
+            last.set_xticks(numbers, [f"{number:g}" for number in numbers])
+            last.set_xticks([], minor=True)
+        last.set_xlabel(self.number)
         every[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
 
-
-@dataclass(frozen=True)
-class ScoreByRatio(ByRatioFigure):
-    """The score of each arm by the number of negatives for each positive."""
-
-    @property
-    def caption(self) -> str:
-        area = (
-            " PR-AUC needs no threshold; a random ranking has the share of positives in test."
-            if any(panel.name == PR_AUC for panel in self.panels)
-            else ""
-        )
-        return (
-            f"The mean {self.metric} of each arm over its seeds with its 95 % interval, by the number of negatives for "
-            "each positive in the training split; arms stand side by side at each ratio."
-            f"{area} The intervals of two arms may overlap where their paired difference is significant: see the "
-            "tables, and the figure of gains."
-            + (f" Dotted: the {CONSTANT}." if any(line.name == CONSTANT for line in self._lines) else "")
-        )
+    def _draw(self, axes: Axes, line: Line, look: Look, offset: float, score_format: ScoreFormat) -> None:
+        x_N = np.array(line.x) * 10**offset if self.is_log else np.array(line.x) + offset
+        sizes = np.abs(np.array([line.y, line.y]) - np.array([line.low, line.high]))
+        widths: dict[str, Any] = {"linewidth": 0.7, "elinewidth": 1.1, "markersize": 3.5}
+        axes.errorbar(x_N, line.y, sizes, color=look.color, marker=look.marker, label=line.name, **widths)
+        for number, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
+            (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
+            shown = score_format.show_interval(Interval(y, low, high, 0), self._sign)
+            on_hover(spot, f"{line.name}, {number:g} {self.number.split(' ', 1)[0]}: {shown}")
 
 
-@dataclass(frozen=True)
-class GainByRatio(ByRatioFigure):
-    """The gain of each arm over the baseline, by the number of negatives for each positive."""
-
-    sign = "+"
-
-    @property
-    def caption(self) -> str:
-        return (
-            f"{self.metric} minus that of {self.baseline} on the same training set and at the same kind of threshold, "
-            "paired by seed, with the intervals of the tables, which are corrected for the number of arms at each "
-            f"ratio: a gain counts if its interval does not include 0 and it has at least {FEW_SEEDS} seeds."
-        )
+def _side_by_side(places: Sequence[float], names: Sequence[str]) -> dict[str, float]:
+    """How far the marks of each arm are moved from a place on the axis, such that those of two places do not mix."""
+    # Only one place has scores while the runs of the others have not ended.
+    gap = min((after - before for before, after in pairwise(places)), default=math.inf)
+    step = min(0.03 * ((places[-1] - places[0]) or 1), 0.4 * gap / max(1, len(names) - 1))
+    return {name: float(step * (number - (len(names) - 1) / 2)) for number, name in enumerate(names)}
 
 
-def side_by_side(ratios: Sequence[float], names: Sequence[str]) -> dict[str, float]:
-    """The factor by which the marks of each arm are moved from a ratio, such that those of two ratios do not mix."""
-    # Only one ratio has scores while the runs of the others have not ended.
-    gap = min((np.log10(after / before) for before, after in pairwise(ratios)), default=math.inf)
-    step = min(WIDEST, SHARE * gap / max(1, len(names) - 1))
-    return {name: float(10 ** (step * (number - (len(names) - 1) / 2))) for number, name in enumerate(names)}
+_RATIO = "negatives for each positive in the training split"
 
 
 def score_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    return [
-        ScoreByRatio(
-            name,
-            f"Score against imbalance{on_place(of.place)}",
-            of.metric,
-            of.baseline,
-            tuple(
-                RatioPanel(
-                    reading.name,
-                    reading.score_format,
-                    tuple(Line.through(arm, scores) for arm, scores in reading.scores.items()),
-                )
-                for reading in of.readings
-            ),
+    figures: list[Figure] = []
+    for name, of in named("score_by_ratio", by_ratio(findings)):
+        panels = tuple(
+            Panel(
+                reading.name,
+                PR_AUC if reading.name == PR_AUC else of.metric,
+                reading.score_format,
+                tuple(Line.through(arm, by_number) for arm, by_number in reading.scores.items()),
+            )
+            for reading in of.readings
         )
-        for name, of in named("score_by_ratio", by_ratio(findings))
-    ]
+        area = (
+            " PR-AUC needs no threshold; a random ranking has the share of positives in test."
+            if any(panel.name == PR_AUC for panel in panels)
+            else ""
+        )
+        has_constant = any(line.name == CONSTANT for panel in panels for line in panel.lines)
+        text = (
+            f"The mean {of.metric} of each arm over its seeds with its 95 % interval, by the number of {_RATIO}; arms "
+            f"stand side by side at each ratio.{area} The intervals of two arms may overlap where their paired "
+            "difference is significant: see the tables, and the figure of gains."
+            + (f" Dotted: the {CONSTANT}." if has_constant else "")
+        )
+        title = f"Score against imbalance{on_place(of.place)}"
+        figures.append(ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True))
+    return figures
 
 
 def gain_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    return [
-        GainByRatio(name, f"Gain against imbalance{on_place(of.place)}", of.metric, of.baseline, panels)
-        for name, of in named("gain_by_ratio", by_ratio(findings))
-        if (panels := _gains(of))
-    ]
+    figures: list[Figure] = []
+    for name, of in named("gain_by_ratio", by_ratio(findings)):
+        text = (
+            f"{of.metric} minus that of {of.baseline} on the same training set and at the same kind of threshold, "
+            "paired by seed, with the intervals of the tables, which are corrected for the number of arms at each "
+            f"ratio: a gain counts if its interval does not include 0 and it has at least {FEW_SEEDS} seeds."
+        )
+        title = f"Gain against imbalance{on_place(of.place)}"
+        if panels := _gains(of):
+            figures.append(ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True, is_gain=True))
+    return figures
 
 
-def _gains(of: ByRatio) -> tuple[RatioPanel, ...]:
+def _gains(of: ByRatio) -> tuple[Panel, ...]:
     """The differences of each arm except the baseline in the tables of the ratios."""
     points: dict[str, dict[str, dict[float, Interval]]] = {}
     for ratio, compared in of.comparisons.items():
@@ -196,73 +197,69 @@ def _gains(of: ByRatio) -> tuple[RatioPanel, ...]:
                 of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
     of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in of.comparisons.values()))
     return tuple(
-        RatioPanel(name, of_gain, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))
+        Panel(
+            name, f"gain in {of.metric}", of_gain, tuple(Line.through(*line) for line in sorted(points[name].items()))
+        )
         for name in (of.plain, AT_TUNED)
         if name in points
     )
 
 
-@dataclass(frozen=True)
-class ScoreByBudget(Figure):
-    """The expected score of the best of n settings, a line for each arm.
-
-    Attributes:
-        budget: The number of settings at which the verdict compares.
-        constant: The score of the constant predictor; None if it is not stored.
-        score_format: That of the table.
-    """
-
-    metric: str
-    baseline: str
-    budget: int
-    lines: tuple[Line, ...]
-    constant: float | None
-    score_format: ScoreFormat
-
-    is_first: ClassVar[bool] = True
-
-    @property
-    def caption(self) -> str:
-        return (
-            f"The expected {self.metric} of the run with the best dev score of n drawn settings, by n, with "
-            "approximate 95 % intervals of each arm over settings and seeds, up to half of the settings. Those of two "
-            "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
-            f"verdict{'' if self.constant is None else f', and the {CONSTANT}'}."
-        )
-
-    @property
-    def alt(self) -> str:
-        show = self.score_format.show
-        ends = "; ".join(f"{line.name} from {show(line.y[0])} to {show(line.y[-1])}" for line in self.lines)
-        constant = "" if self.constant is None else f"; {CONSTANT} {show(self.constant)}"
-        return f"{self.title}: {ends}{constant}."
-
-    def draw(self, canvas: Canvas) -> None:
-        from matplotlib.ticker import MaxNLocator
-
-        axes = canvas.subplots()
-        axes.axvline(self.budget, color=QUIET, linewidth=0.8, linestyle=":")
-        if self.constant is not None:
-            axes.axhline(self.constant, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
-        draw_lines(axes, self.lines, self.baseline)
-        axes.set_xlabel("settings tried (the best by dev counts)")
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        label_in(self.score_format, axes.yaxis, self.metric)
-
-
 def score_by_budget(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study of drawn settings."""
+    figures: list[Figure] = []
     studied = [each for each in at_budget(findings) if each.arms and each.num_draws > 1]
-    return [
-        ScoreByBudget(
-            name,
-            f"Score by tuning budget{on_place(each.place)}",
-            each.metric,
-            each.baseline,
-            each.budget,
-            tuple(Line.through(arm.name, dict(enumerate(arm.scores, start=1))) for arm in each.arms),
-            each.constant.mean if each.constant else None,
-            format_at_budget(each),
+    for name, each in named("score_by_budget", studied):
+        lines = [Line.through(arm.name, dict(enumerate(arm.scores, start=1))) for arm in each.arms]
+        if each.constant:
+            lines.append(Line.through(CONSTANT, dict.fromkeys((1, each.num_draws), each.constant)))
+        text = (
+            f"The expected {each.metric} of the run with the best dev score of n drawn settings, by n, with "
+            "approximate 95 % intervals of each arm over settings and seeds, up to half of the settings. Those of two "
+            "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
+            f"verdict{f', and the {CONSTANT}' if each.constant else ''}."
         )
-        for name, each in named("score_by_budget", studied)
-    ]
+        panel = Panel("", each.metric, format_at_budget(each), tuple(lines))
+        title, number = f"Score by tuning budget{on_place(each.place)}", "settings tried (the best by dev counts)"
+        figures.append(ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget))
+    return figures
+
+
+def tversky_alpha(findings: Findings) -> list[Figure]:
+    """For a study whose arms differ in the alpha of the Tversky loss, with a panel for each scope of the loss."""
+    figures: list[Figure] = []
+    for name, compared in named("tversky_alpha", comparisons(findings)):
+        alphas, betas, scopes = (
+            param_values(compared.cells, f"loss.tversky.{path}") for path in ("alpha", "beta", "scope")
+        )
+        # Where beta is not 1 - alpha, alpha alone says little.
+        cells = compared.cells.assign(alpha=alphas)[alphas.notna() & ~((alphas + betas - 1).abs() >= 1e-9)]
+        short = compared.metric.partition("/")[2]
+        panels = []
+        for scope, group in cells.groupby(scopes[cells.index].astype("str")):
+            # Two arms of one alpha differ in something else, so that their mean belongs to neither.
+            if group["alpha"].nunique() > 2 and not group.duplicated(["alpha", "seed"]).any():
+                metrics = {"precision": "test/precision", "recall": "test/recall", short: compared.metric}
+                lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
+                lines = [line for line in lines if line.x]
+                percent = all(ScoreFormat.of(line.name, line.y).percent for line in lines)
+                panels.append(Panel(f"scope: {scope}", "", ScoreFormat(percent=percent), tuple(lines)))
+        text = (
+            "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
+            "rise with alpha and recall fall. Means over seeds with 95 % intervals."
+        )
+        if panels:
+            title = f"Tversky's alpha{on_place(compared.place)}"
+            figures.append(ScoreByNumber(name, title, "alpha", text, tuple(panels)))
+    return figures
+
+
+def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
+    """The mean of a metric over seeds for each alpha, with its interval."""
+    score, limits = scores(cells, metric), catalogue.metric(metric).limits
+    points = {
+        float(alpha): t_interval(list(scored.values()), test_per_train(group), limits)
+        for alpha, group in cells.groupby(cells["alpha"])
+        if (scored := by_seed(score[group.index], group["seed"]))
+    }
+    return Line.through(name, points)

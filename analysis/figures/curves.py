@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
@@ -21,13 +21,9 @@ if TYPE_CHECKING:
 
     from analysis.frames import Findings
 
-NAME = "training_curves"
-COLUMNS = 4
-LONGEST = 26
-"""The longest name above a panel, in letters; longer ones are cut."""
-NUM_RUNS = 12
-"""Runs trained alone that are drawn, the latest."""
-NUM_LINES = 30
+_NAME: Final = "training_curves"
+_COLUMNS: Final = 4
+_NUM_LINES: Final = 30
 """Runs drawn in a panel, those with the highest scores."""
 
 
@@ -52,20 +48,20 @@ class TrainingCurves(Figure):
     def caption(self) -> str:
         behind = f"; grey: the mean of {self.baseline.name}" if self.baseline else ""
         mean = "; thick: their mean" if any(panel.mean for panel in self.panels) else ""
-        most = any(len(panel.runs) == NUM_LINES for panel in self.panels)
-        first = f" (the {NUM_LINES} best of each panel at most)" if most else ""
+        most = any(len(panel.runs) == _NUM_LINES for panel in self.panels)
+        first = f" (the {_NUM_LINES} best of each panel at most)" if most else ""
         return f"{self.metric} by optimizer step. Thin: each run{first}{mean}{behind}."
 
     @property
     def rows(self) -> int:
-        return math.ceil(len(self.panels) / COLUMNS)
+        return math.ceil(len(self.panels) / _COLUMNS)
 
     @property
     def height(self) -> float:
         return 0.4 + 1.35 * self.rows if len(self.panels) > 1 else 2.6
 
     def draw(self, canvas: Canvas) -> None:
-        columns = min(COLUMNS, len(self.panels))
+        columns = min(_COLUMNS, len(self.panels))
         grid = canvas.subplots(self.rows, columns, sharex=True, sharey=True, squeeze=False)
         for number, axes in enumerate(grid.flat):
             if number >= len(self.panels):
@@ -90,7 +86,7 @@ class TrainingCurves(Figure):
             axes.plot(run.x, run.y, color=color, lw=0.8, alpha=0.7, marker="." if len(run.x) == 1 else "", ms=3)
         if panel.mean:
             axes.plot(panel.mean.x, panel.mean.y, color=color, lw=1.8)
-        axes.set_title(panel.name if len(panel.name) <= LONGEST else f"{panel.name[: LONGEST - 1]}…", fontsize=7)
+        axes.set_title(panel.name if len(panel.name) <= 26 else f"{panel.name[:25]}…", fontsize=7)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
 
 
@@ -100,7 +96,7 @@ def training_curves(findings: Findings) -> list[Figure]:
     if len(of_kind(frame, "cell")):
         return [
             figure
-            for name, compared in named(NAME, comparisons(findings))
+            for name, compared in named(_NAME, comparisons(findings))
             # A study compares on test, which a run is scored on once: its curve is that of the same metric on dev.
             for metric in [f"dev/{compared.metric.rpartition('/')[2]}"]
             for figure in _curves(
@@ -109,12 +105,12 @@ def training_curves(findings: Findings) -> list[Figure]:
         ]
     runs = of_kind(frame, "trial")
     if not runs.empty:
-        return _curves(NAME, findings, runs, drawn_losses(runs), parent_tag(frame, schema.METRIC))
-    runs = of_kind(frame, "run").tail(NUM_RUNS)
+        return _curves(_NAME, findings, runs, drawn_losses(runs), parent_tag(frame, schema.METRIC))
+    runs = of_kind(frame, "run").tail(12)
     groups = list(runs.groupby(tag_values(runs, schema.METRIC), sort=False))
     return [
         figure
-        for name, (metric, group) in named(NAME, groups)
+        for name, (metric, group) in named(_NAME, groups)
         for figure in _curves(name, findings, group, group["id"], str(metric))
     ]
 
@@ -151,5 +147,5 @@ def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
     mean = None
     if has_mean and len(runs) > 1 and all(line.x == runs[0].x for line in runs):
         mean = Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
-    best = sorted(runs, key=lambda line: -max(line.y))[:NUM_LINES]
+    best = sorted(runs, key=lambda line: -max(line.y))[:_NUM_LINES]
     return CurvePanel(name, tuple(line for line in runs if line in best), mean)

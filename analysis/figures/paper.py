@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from analysis.figures.base import COLORS, QUIET, Figure
+from analysis.figures.base import COLORS, QUIET, Figure, Line
 from analysis.frames import losses
 from analysis.paper.tables import on_paper_data
 
@@ -19,20 +19,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Derivative:
-    """The derivative of a loss with respect to p, for one positive item."""
-
-    name: str
-    p: tuple[float, ...]
-    values: tuple[float, ...]
-
-
-@dataclass(frozen=True)
 class Figure1(Figure):
     """The derivatives of four losses for y = 1 and gamma 1: as published, and with DSC's gradient keeping its sign."""
 
-    published: tuple[Derivative, ...]
-    corrected: tuple[Derivative, ...]
+    published: tuple[Line, ...]
+    corrected: tuple[Line, ...]
 
     caption: ClassVar[str] = (
         "The derivative of the loss of one positive item with respect to p, gamma 1. The paper says that DSC "
@@ -46,7 +37,7 @@ class Figure1(Figure):
         titles = ("As published: DSC changes its sign at 1/2", "Corrected: decay_gradient stopped")
         for axes, title, curves in zip((left, right), titles, (self.published, self.corrected), strict=True):
             for curve, color in zip(curves, COLORS, strict=False):
-                axes.plot(curve.p, curve.values, label=curve.name, color=color, lw=2.2 if "DSC" in curve.name else 1.2)
+                axes.plot(curve.x, curve.y, label=curve.name, color=color, lw=2.2 if "DSC" in curve.name else 1.2)
             axes.axhline(0, color=QUIET, linewidth=0.6)
             axes.set(title=title, xlabel="p of a positive item", ylim=(-2.0, 0.8), xlim=(0, 1))
             axes.legend(loc="lower right")
@@ -73,12 +64,12 @@ def figure_1(points: int = 199) -> Figure1:
     ]
     dsc = SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
     stopped = dsc.model_copy(update={"decay_gradient": "stopped"})
-    shared = tuple(derivative(name, loss, points) for name, loss in others)
+    shared = tuple(_derivative(name, loss, points) for name, loss in others)
     return Figure1(
         "figure_1",
         "The paper's Figure 1 and its correction",
-        (*shared, derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),
-        (*shared, derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"), points)),
+        (*shared, _derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),
+        (*shared, _derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"), points)),
     )
 
 
@@ -88,7 +79,7 @@ def signs_of_dsc(findings: Findings) -> list[Figure]:
     return [figure_1()] if has_dsc and on_paper_data(findings) else []
 
 
-def derivative(name: str, loss: Loss, points: int) -> Derivative:
+def _derivative(name: str, loss: Loss, points: int) -> Line:
     """dL/dp = dL/dz / (p (1-p)) of a positive item, at evenly spaced p between 0 and 1."""
     import torch
 
@@ -96,48 +87,45 @@ def derivative(name: str, loss: Loss, points: int) -> Derivative:
     logits_N = torch.logit(p_N).requires_grad_()
     total = loss.statistics(logits_N, torch.ones(points, dtype=torch.long))[0]
     (grad_N,) = torch.autograd.grad(total, logits_N)
-    return Derivative(name, tuple(p_N.tolist()), tuple((grad_N / (p_N * (1 - p_N))).tolist()))
-
-
-@dataclass(frozen=True)
-class Bars:
-    """The negatives and positives of one data set."""
-
-    name: str
-    negatives: int
-    positives: int
-
-    @property
-    def label(self) -> str:
-        ratio = f"{self.negatives / self.positives:,.2f} : 1" if self.positives else "no positives"
-        return f"{self.name}  ({ratio})"
+    return Line(name, tuple(p_N.tolist()), tuple((grad_N / (p_N * (1 - p_N))).tolist()))
 
 
 @dataclass(frozen=True)
 class ImbalanceBars(Figure):
-    """Two bars for each data set."""
+    """Two bars for each data set.
 
-    bars: tuple[Bars, ...]
+    Attributes:
+        counts: The negatives and positives of each data set.
+    """
+
+    counts: tuple[tuple[str, int, int], ...]
 
     caption: ClassVar[str] = (
         "Negatives and positives of the training splits, on a logarithmic axis; their ratio beside the name."
     )
 
     @property
+    def labels(self) -> list[str]:
+        ratios = [f"{neg / pos:,.2f} : 1" if pos else "no positives" for _, neg, pos in self.counts]
+        return [f"{name}  ({ratio})" for (name, _, _), ratio in zip(self.counts, ratios, strict=True)]
+
+    @property
     def height(self) -> float:
-        return 1.1 + 0.45 * len(self.bars)
+        return 1.1 + 0.45 * len(self.counts)
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
+        _, negatives, positives = zip(*self.counts, strict=True)
+        rows = range(len(self.counts))
         for color, label, place, counts in (
-            (QUIET, "negative", -0.2, [bar.negatives for bar in self.bars]),
-            (COLORS[1], "positive", 0.2, [bar.positives for bar in self.bars]),
+            (QUIET, "negative", -0.2, negatives),
+            (COLORS[1], "positive", 0.2, positives),
         ):
-            drawn = axes.barh([row + place for row in range(len(self.bars))], counts, 0.4, color=color, label=label)
+            drawn = axes.barh([row + place for row in rows], counts, 0.4, color=color, label=label)
             axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=3)
-        axes.set_yticks(range(len(self.bars)), [bar.label for bar in self.bars])
-        longest = max(max(bar.negatives, bar.positives) for bar in self.bars)
+        axes.set_yticks(rows, self.labels)
         # From .8, so that one item has a visible bar; to 6 times the longest bar, for the count written beside it.
+        longest = max(*negatives, *positives)
         axes.set(xscale="log", xlabel="items of the training split", xlim=(0.8, 6 * max(longest, 2)))
         axes.invert_yaxis()
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
@@ -146,5 +134,5 @@ class ImbalanceBars(Figure):
 def imbalance_bars(inspections: Sequence[Inspection]) -> ImbalanceBars:
     """The bars of the training splits, in the given order."""
     trains = [(data.name, data.splits["train"]) for data in inspections]
-    bars = tuple(Bars(name, train.negatives, train.positives) for name, train in trains)
-    return ImbalanceBars("imbalance", "Negatives and positives", bars)
+    counts = tuple((name, train.negatives, train.positives) for name, train in trains)
+    return ImbalanceBars("imbalance", "Negatives and positives", counts)

@@ -10,11 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import comparisons
-from analysis.figures.base import QUIET, Figure, Line, draw_line, label_in, label_score, looks_of, on_hover
-from analysis.formats import PERCENT, ScoreFormat, named, on_place
-from analysis.frames import by_seed, collapsed, metric_values, param_values, scores, test_per_train, unfailed
+from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
+from analysis.formats import PERCENT, named, on_place
+from analysis.frames import collapsed, metric_values, scores, test_per_train, unfailed
 from analysis.statistics.intervals import Interval, t_interval
-from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -156,9 +155,6 @@ def interpolated_precision(
     return precision_R
 
 
-ALPHA = "loss.tversky.alpha"
-
-
 @dataclass(frozen=True)
 class ArmPoint:
     """The precision and recall of an arm.
@@ -267,68 +263,3 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
 def _words(point: ArmPoint) -> str:
     num = f", {len(point.collapsed)} of {point.precision.num} runs collapsed" if point.collapsed else ""
     return f"{point.arm} precision {PERCENT.show(point.precision.mean)}, recall {PERCENT.show(point.recall.mean)}{num}"
-
-
-@dataclass(frozen=True)
-class AlphaPanel:
-    """Precision, recall and score by alpha, for one scope of the Tversky loss."""
-
-    name: str
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True)
-class TverskyAlpha(Figure):
-    """The effect of alpha on precision, recall and score, with a panel for each scope of the loss."""
-
-    panels: tuple[AlphaPanel, ...]
-
-    height: ClassVar[float] = 2.8
-    caption: ClassVar[str] = (
-        "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
-        "rise with alpha and recall fall. Means over seeds with 95 % intervals."
-    )
-
-    def draw(self, canvas: Canvas) -> None:
-        many = canvas.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
-        for axes, panel in zip(many, self.panels, strict=True):
-            looks = looks_of(line.name for line in panel.lines)
-            for line in panel.lines:
-                draw_line(axes, line, looks[line.name])
-            axes.set(title=panel.name, xlabel="alpha")
-            percent = all(ScoreFormat.of(line.name, line.y).percent for line in panel.lines)
-            label_in(ScoreFormat(percent=percent), axes.yaxis, "")
-        many[-1].legend(loc="best")
-
-
-def tversky_alpha(findings: Findings) -> list[Figure]:
-    """For a study whose arms differ in alpha."""
-    figures: list[Figure] = []
-    for name, compared in named("tversky_alpha", comparisons(findings)):
-        cells, score = compared.cells[param_values(compared.cells, ALPHA).notna()], compared.metric
-        sums = param_values(cells, ALPHA) + param_values(cells, "loss.tversky.beta")
-        cells = cells[sums.isna() | ((sums - 1).abs() < 1e-9)]  # where beta is another one, alpha alone says little
-        panels = []
-        for scope, group in cells.groupby(param_values(cells, "loss.tversky.scope").astype("str")):
-            # Two arms of one alpha differ in something else, so that their mean belongs to neither.
-            if (
-                param_values(group, ALPHA).nunique() > 2
-                and not group.duplicated([schema.param_column(ALPHA), "seed"]).any()
-            ):
-                metrics = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
-                lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
-                panels.append(AlphaPanel(f"scope: {scope}", tuple(line for line in lines if line.x)))
-        if panels:
-            figures.append(TverskyAlpha(name, f"Tversky's alpha{on_place(compared.place)}", tuple(panels)))
-    return figures
-
-
-def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
-    """The mean of a metric over seeds for each alpha, with its interval."""
-    score = scores(cells, metric)
-    points = {
-        float(alpha): t_interval(list(scored.values()), test_per_train(group), catalogue.metric(metric).limits)
-        for alpha, group in cells.groupby(param_values(cells, ALPHA))
-        if (scored := by_seed(score[group.index], group["seed"]))
-    }
-    return Line.through(name, points)

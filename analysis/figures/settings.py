@@ -1,13 +1,18 @@
-"""Figures of the settings that a sweep searched: slices, and parallel coordinates."""
+"""Figures of the settings that a sweep searched: slices, and parallel coordinates.
+
+Those of `optuna.visualization.matplotlib` were drawn beside these for a sweep of four losses, each with settings of its
+own, and not used: in the width of a page their eleven panels and axes overlap, they show neither the losses nor the
+trials that were stopped early, and they set a style of their own.
+"""
 
 from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, log
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from analysis.figures.base import INK, QUIET, Figure, Look, label_score, looks_of, on_hover
 from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
@@ -26,8 +31,14 @@ _NUM_SETTINGS: Final = 12
 """Settings that are drawn: those that most trials searched."""
 _SPREAD: Final = 0.32
 """Trials with the same choice are spread over this share of the distance to the next choice, to each side."""
-_GOLDEN: Final = 0.618
-"""Multiples of the golden ratio, without their whole part, spread any number of points evenly."""
+_COLUMNS: Final = 3
+"""Panels of slices beside each other."""
+_NUM_BEST: Final = 5
+"""Trials whose lines are in colour."""
+_NUM_LINES: Final = 300
+"""Lines that are drawn: those of the best trials."""
+_NOT_SEARCHED: Final = -0.07
+"""The place of trials that did not search a setting, beside its axis from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +48,17 @@ class _SettingsFigure(Figure):
     Attributes:
         trials: The best first, as the table of the best trials ranks them.
         settings: Their values are in the order of the trials.
-        left_out: The paths of the settings that are not drawn.
+        left_out: The sentence about the settings that are not drawn; empty if all are.
     """
-
-    fewer: ClassVar[str] = "fewer trials"
-    """Which trials searched these."""
 
     metric: str
     trials: tuple[ScoredTrial, ...]
     settings: tuple[Setting, ...]
-    left_out: tuple[str, ...]
+    left_out: str
 
     @property
     def alt(self) -> str:
-        shown, best = self.score_format, self.trials[0]
+        shown, best = self._score_format, self.trials[0]
         values = [
             f"{each.path} {_shown_value(value)}" for each in self.settings if (value := each.values[0]) is not None
         ]
@@ -60,93 +68,8 @@ class _SettingsFigure(Figure):
         )
 
     @property
-    def score_format(self) -> ScoreFormat:
+    def _score_format(self) -> ScoreFormat:
         return ScoreFormat.of(self.metric, (trial.score for trial in self.trials))
-
-    @property
-    def without(self) -> str:
-        """The sentence about the settings that are not drawn; empty if all are."""
-        return f" Left out, searched by {self.fewer}: {', '.join(self.left_out)}." if self.left_out else ""
-
-    @classmethod
-    def candidates(cls, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings that the figure is about; their values are in the order of the trials, the best first."""
-        return settings
-
-
-def _settings_figures(findings: Findings, kind: type[_SettingsFigure], name: str, title: str) -> list[Figure]:
-    """The figure of this kind for a sweep with at least two scored trials and a setting of several values.
-
-    None for a search for several objectives: no trial is the best one.
-    """
-    if len(findings.ranked) < 2 or has_objectives(findings.frame):
-        return []
-    trials = of_kind(findings.frame, "trial")
-    metric = parent_tag(findings.frame, schema.METRIC)
-    by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
-    every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
-    # The sort is stable: of settings that equally many trials searched, the first of the space.
-    most = sorted(kind.candidates(every), key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
-    if not most:
-        return []
-    return [
-        kind(
-            name,
-            title,
-            metric,
-            tuple(by_id[id_] for id_ in findings.ranked),
-            tuple(setting for setting in every if setting in most),
-            tuple(setting.path for setting in every if setting not in most),
-        )
-    ]
-
-
-def _positions(setting: Setting) -> list[float | None]:
-    """The positions of the trials on an axis: values, or the numbers of choices with trials beside each other."""
-    if setting.scale != "choice":
-        return [None if isinstance(value, str) else value for value in setting.values]
-    numbers = {choice: number for number, choice in enumerate(setting.choices)}
-    return [
-        None if value is None else numbers[value] + _SPREAD * (2 * ((_GOLDEN * rank + 0.5) % 1) - 1)
-        for rank, value in enumerate(setting.values)
-    ]
-
-
-def _ends(setting: Setting) -> tuple[float, float]:
-    """The lowest and the highest value of a numeric setting."""
-    numbers = [value for value in setting.values if isinstance(value, int | float)]
-    return min(numbers), max(numbers)
-
-
-def _ticks(setting: Setting) -> list[float]:
-    """Round numbers within the range of a numeric setting."""
-    from matplotlib.ticker import LogLocator, MaxNLocator
-
-    low, high = _ends(setting)
-    # Between the decades too where there are few of them.
-    decades = LogLocator(subs=(1, 3) if high < 1000 * low else (1,), numticks=8)
-    locator = decades if setting.scale == "log" else MaxNLocator(4)
-    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
-
-
-def _shown_value(value: float | str) -> str:
-    """A choice, or a number with three digits."""
-    return value if isinstance(value, str) else _shown_number(float(f"{value:.3g}"))
-
-
-def _shown_number(value: float) -> str:
-    """A number in few letters: 0.01, 3e-5."""
-    if value == 0 or abs(value) >= 0.001:
-        return f"{value:g}"
-    mantissa, _, exponent = f"{value:.2e}".partition("e")
-    return f"{float(mantissa):g}e{int(exponent)}"
-
-
-_COLUMNS: Final = 3
-_LONGEST_PATH: Final = 32
-"""The longest path above a panel, in letters."""
-_LONGEST_CHOICES: Final = 24
-"""The longest line of choices below a panel, in letters; longer ones are turned."""
 
 
 @dataclass(frozen=True)
@@ -158,20 +81,16 @@ class Slices(_SettingsFigure):
         return (
             f"{self.metric} of each trial by its value of each setting; filled: finished, hollow: stopped early, "
             "ringed: the best trial. A panel has the trials that searched its setting. The search tries more values "
-            f"where it has seen good scores, so dense regions are no evidence by themselves.{self.without}"
+            f"where it has seen good scores, so dense regions are no evidence by themselves.{self.left_out}"
         )
 
     @property
-    def num_rows(self) -> int:
-        return ceil(len(self.settings) / _COLUMNS)
-
-    @property
     def height(self) -> float:
-        return 0.7 + 1.45 * self.num_rows
+        return 0.7 + 1.45 * ceil(len(self.settings) / _COLUMNS)
 
     def draw(self, canvas: Canvas) -> None:
-        columns = min(_COLUMNS, len(self.settings))
-        grid = canvas.subplots(self.num_rows, columns, sharey=True, squeeze=False)
+        rows, columns = ceil(len(self.settings) / _COLUMNS), min(_COLUMNS, len(self.settings))
+        grid = canvas.subplots(rows, columns, sharey=True, squeeze=False)
         looks = looks_of(trial.loss for trial in self.trials)
         for axes in grid.flat[len(self.settings) :]:
             axes.remove()
@@ -204,58 +123,37 @@ class Slices(_SettingsFigure):
         if setting.scale == "choice":
             axes.set_xlim(-0.5, len(setting.choices) - 0.5)
             labels = [_shown_value(choice) for choice in setting.choices]
-            is_wide = sum(map(len, labels)) > _LONGEST_CHOICES
+            is_wide = sum(map(len, labels)) > 24
             turned: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_wide else {}
             axes.set_xticks(range(len(labels)), labels, **turned)
         else:
             axes.set_xscale(setting.scale)
             axes.set_xticks(_ticks(setting), map(_shown_number, _ticks(setting)))
             axes.set_xticks([], minor=True)
-        on_hover(axes.set_title(_short(setting.path), loc="left", fontsize=7), setting.path)
+        # The last names of the path, as many as fit above a panel.
+        *above, shown = setting.path.split(".")
+        while above and len(above[-1]) + 1 + len(shown) <= 32:
+            shown = f"{above.pop()}.{shown}"
+        on_hover(axes.set_title(f"…{shown}" if above else shown, loc="left", fontsize=7), setting.path)
 
 
 def slices(findings: Findings) -> list[Figure]:
     """The slices of a sweep with at least two scored trials and a setting of several values."""
-    return _settings_figures(findings, Slices, "slices", "The score by each searched setting")
-
-
-def _short(path: str) -> str:
-    """The last names of a path, as many as fit above a panel."""
-    *above, shown = path.split(".")
-    while above and len(above[-1]) + 1 + len(shown) <= _LONGEST_PATH:
-        shown = f"{above.pop()}.{shown}"
-    return f"…{shown}" if above else shown
-
-
-_NUM_BEST: Final = 5
-"""Trials whose lines are emphasised."""
-_NUM_LINES: Final = 300
-"""Lines that are drawn: those of the best trials."""
-_LONGEST_LINE: Final = 30
-"""The longest line of a path beside an axis, in letters."""
-_NOT_SEARCHED: Final = -0.07
-"""The place of trials that did not search a setting, beside its axis from 0 to 1."""
+    return _made(Slices, findings, "slices", "The score by each searched setting")
 
 
 @dataclass(frozen=True)
 class ParallelCoordinates(_SettingsFigure):
     """A line for each trial through its settings down to its score."""
 
-    fewer = f"none of the {_NUM_BEST} best trials or by fewer trials"
-
-    @classmethod
-    def candidates(cls, settings: Sequence[Setting]) -> Sequence[Setting]:
-        """The settings of the best trials: in those of other losses, all lines in colour would lie at the dash."""
-        return [each for each in settings if any(value is not None for value in each.values[:_NUM_BEST])]
-
     @property
     def rows(self) -> tuple[Setting, ...]:
         """The settings, before them the loss where the sweep chose it, and the score at the end."""
         names = tuple(trial.loss for trial in self.trials)
         loss = [Setting("loss", "choice", names)] if len(set(names)) > 1 else []
-        factor = 100 if self.score_format.percent else 1
+        factor = 100 if self._score_format.percent else 1
         scores = tuple(factor * trial.score for trial in self.trials)
-        return (*loss, *self.settings, Setting(self.score_format.heading(self.metric), "linear", scores))
+        return (*loss, *self.settings, Setting(self._score_format.heading(self.metric), "linear", scores))
 
     @property
     def has_gaps(self) -> bool:
@@ -268,7 +166,7 @@ class ParallelCoordinates(_SettingsFigure):
         several = f"the {_NUM_BEST} best trials" if len(self.trials) > _NUM_BEST else "the best trials"
         return (
             f"A line for each trial{first} through the values of its settings down to its score. In colour: {several}, "
-            f"thick the first one, as the table ranks them.{dash}{self.without}"
+            f"thick the first one, as the table ranks them.{dash}{self.left_out}"
         )
 
     @property
@@ -292,7 +190,7 @@ class ParallelCoordinates(_SettingsFigure):
             (drawn,) = axes.plot(x, y, color=looks[trial.loss].color, lw=1.1 if rank else 2.6, zorder=3)
             on_hover(drawn, f"trial {trial.number}, {trial.loss}")
         for row, setting in enumerate(self.rows):
-            self._draw_axis(axes, row, setting)
+            _draw_axis(axes, row, setting)
         axes.set_yticks(range(len(self.rows)), [_in_lines(setting.path) for setting in self.rows])
         axes.set(
             xlim=(_NOT_SEARCHED - 0.03 if self.has_gaps else -0.02, 1.02), ylim=(len(self.rows) - 0.45, -0.3), xticks=[]
@@ -301,27 +199,67 @@ class ParallelCoordinates(_SettingsFigure):
         axes.tick_params(axis="y", length=0)
         axes.spines[:].set_visible(False)
 
-    def _draw_axis(self, axes: Axes, row: int, setting: Setting) -> None:
-        text: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "zorder": 4}
-        if setting.scale == "choice":
-            num = len(setting.choices)
-            for number, choice in enumerate(setting.choices):
-                sides = [(number + 0.5 + side * _SPREAD) / num for side in (-1, 1)]
-                axes.plot(sides, [row, row], color=INK, lw=1.5, solid_capstyle="butt", zorder=2)
-                axes.text((number + 0.5) / num, row + 0.1, _shown_value(choice).replace("_", "\n"), **text)
-        else:
-            axes.plot([0, 1], [row, row], color=INK, lw=0.6, zorder=2)
-            for tick in _ticks(setting):
-                share = _share(setting, tick)
-                axes.plot([share, share], [row, row + 0.07], color=INK, lw=0.6, zorder=2)
-                axes.text(share, row + 0.1, _shown_number(tick), **text)
-        if None in setting.values:
-            axes.plot([_NOT_SEARCHED - 0.012, _NOT_SEARCHED + 0.012], [row, row], color=INK, lw=1.5, zorder=2)
-
 
 def parallel_coordinates(findings: Findings) -> list[Figure]:
     """The lines of a sweep with at least two scored trials and a setting of several values."""
-    return _settings_figures(findings, ParallelCoordinates, "parallel_coordinates", "The settings of the best trials")
+    return _made(ParallelCoordinates, findings, "parallel_coordinates", "The settings of the best trials")
+
+
+_Kind = TypeVar("_Kind", Slices, ParallelCoordinates)
+
+
+def _made(kind: type[_Kind], findings: Findings, name: str, title: str) -> list[Figure]:
+    """The figure of this kind; none for a search for several objectives, of which no trial is the best one."""
+    if len(findings.ranked) < 2 or has_objectives(findings.frame):
+        return []
+    trials = of_kind(findings.frame, "trial")
+    metric = parent_tag(findings.frame, schema.METRIC)
+    by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
+    every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
+    candidates, fewer = every, "fewer trials"
+    if kind is ParallelCoordinates:
+        # In the settings of other losses than those of the best trials, all lines in colour would lie at the dash.
+        candidates = [each for each in every if any(value is not None for value in each.values[:_NUM_BEST])]
+        fewer = f"none of the {_NUM_BEST} best trials or by fewer trials"
+    # The sort is stable: of settings that equally many trials searched, the first of the space.
+    most = sorted(candidates, key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
+    if not most:
+        return []
+    others = ", ".join(setting.path for setting in every if setting not in most)
+    left_out = f" Left out, searched by {fewer}: {others}." if others else ""
+    ranked, drawn = (by_id[id_] for id_ in findings.ranked), (setting for setting in every if setting in most)
+    return [kind(name, title, metric, tuple(ranked), tuple(drawn), left_out)]
+
+
+def _draw_axis(axes: Axes, row: int, setting: Setting) -> None:
+    """Draw an axis of parallel coordinates."""
+    text: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "zorder": 4}
+    if setting.scale == "choice":
+        num = len(setting.choices)
+        for number, choice in enumerate(setting.choices):
+            sides = [(number + 0.5 + side * _SPREAD) / num for side in (-1, 1)]
+            axes.plot(sides, [row, row], color=INK, lw=1.5, solid_capstyle="butt", zorder=2)
+            axes.text((number + 0.5) / num, row + 0.1, _shown_value(choice).replace("_", "\n"), **text)
+    else:
+        axes.plot([0, 1], [row, row], color=INK, lw=0.6, zorder=2)
+        for tick in _ticks(setting):
+            share = _share(setting, tick)
+            axes.plot([share, share], [row, row + 0.07], color=INK, lw=0.6, zorder=2)
+            axes.text(share, row + 0.1, _shown_number(tick), **text)
+    if None in setting.values:
+        axes.plot([_NOT_SEARCHED - 0.012, _NOT_SEARCHED + 0.012], [row, row], color=INK, lw=1.5, zorder=2)
+
+
+def _positions(setting: Setting) -> list[float | None]:
+    """The positions of the trials on an axis: values, or the numbers of choices with trials beside each other."""
+    if setting.scale != "choice":
+        return [None if isinstance(value, str) else value for value in setting.values]
+    numbers = {choice: number for number, choice in enumerate(setting.choices)}
+    # Multiples of the golden ratio, without their whole part, spread any number of points evenly.
+    return [
+        None if value is None else numbers[value] + _SPREAD * (2 * ((0.618 * rank + 0.5) % 1) - 1)
+        for rank, value in enumerate(setting.values)
+    ]
 
 
 def _shares(setting: Setting) -> list[float]:
@@ -338,7 +276,37 @@ def _share(setting: Setting, position: float) -> float:
     return (position - low) / (high - low) if high > low else 0.5
 
 
+def _ends(setting: Setting) -> tuple[float, float]:
+    """The lowest and the highest value of a numeric setting."""
+    numbers = [value for value in setting.values if isinstance(value, int | float)]
+    return min(numbers), max(numbers)
+
+
+def _ticks(setting: Setting) -> list[float]:
+    """Round numbers within the range of a numeric setting."""
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    low, high = _ends(setting)
+    # Between the decades too where there are few of them.
+    decades = LogLocator(subs=(1, 3) if high < 1000 * low else (1,), numticks=8)
+    locator = decades if setting.scale == "log" else MaxNLocator(4)
+    return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
+
+
+def _shown_value(value: float | str) -> str:
+    """A choice, or a number with three digits."""
+    return value if isinstance(value, str) else _shown_number(float(f"{value:.3g}"))
+
+
+def _shown_number(value: float) -> str:
+    """A number in few letters: 0.01, 3e-5."""
+    if value == 0 or abs(value) >= 0.001:
+        return f"{value:g}"
+    mantissa, _, exponent = f"{value:.2e}".partition("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
 def _in_lines(path: str) -> str:
-    """A path in lines, broken after dots."""
-    lines = textwrap.wrap(path.replace(".", ". "), _LONGEST_LINE, break_long_words=False, break_on_hyphens=False)
+    """A path in lines of at most 30 letters, broken after dots."""
+    lines = textwrap.wrap(path.replace(".", ". "), 30, break_long_words=False, break_on_hyphens=False)
     return "\n".join(line.replace(". ", ".") for line in lines)

@@ -12,14 +12,14 @@ import pandas as pd
 import pytest
 
 from analysis.figures.base import INK
-from analysis.figures.paper import Bars, ImbalanceBars
+from analysis.figures.paper import ImbalanceBars
 from analysis.html_page import fragment, inline, page
 from analysis.origin import Origin
 from analysis.tables.base import ReportTable
 from analysis.verdict import Card
 
 NASTY = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" \'too\''
-FIGURE = ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 10, 1), Bars("b", 20, 5)))
+FIGURE = ImbalanceBars("imbalance", NASTY, ((NASTY, 10, 1), ("b", 20, 5)))
 TABLE = ReportTable(
     "t",
     NASTY,
@@ -46,7 +46,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page(NASTY, [CARD], [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.bars)], [ORIGIN])
+    return page(NASTY, [CARD], [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.counts)], [ORIGIN])
 
 
 def test_nothing_of_the_data_becomes_markup(text: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.paper import Bars, ImbalanceBars
+from analysis.figures.paper import ImbalanceBars
 from analysis.imbalance import NUM_LABELS, imbalance_report
 from analysis.paper.printed import table_1
 from dice_ray.data.records import LoadReport, ReadReport, RowTally
@@ -60,5 +60,5 @@ def test_the_published_ratios_are_those_of_the_counts_but_for_one() -> None:
 def test_the_bars_stand_beside_their_ratio() -> None:
     (figure,) = imbalance_report([inspection("mine", 30, 3), inspection("none", 5, 0)]).figures
     assert isinstance(figure, ImbalanceBars)
-    assert figure.bars == (Bars("mine", 30, 3), Bars("none", 5, 0))
-    assert [bar.label for bar in figure.bars] == ["mine  (10.00 : 1)", "none  (no positives)"]
+    assert figure.counts == (("mine", 30, 3), ("none", 5, 0))
+    assert figure.labels == ["mine  (10.00 : 1)", "none  (no positives)"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,13 +11,12 @@ import pytest
 from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.by_number import (
-    GainByRatio,
-    ScoreByBudget,
-    ScoreByRatio,
+    ScoreByNumber,
+    _side_by_side,
     gain_by_ratio,
     score_by_budget,
     score_by_ratio,
-    side_by_side,
+    tversky_alpha,
 )
 from analysis.frames import Findings
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC
@@ -29,7 +27,7 @@ from tests.analysis.cells import drawn_settings
 from tests.analysis.frames import study
 from tests.analysis.test_budget import DEV, NUM, TEST
 
-RATIO = "params.data.imbalance.ratio.negatives"
+RATIO, ALPHA = "params.data.imbalance.ratio.negatives", "params.loss.tversky.alpha"
 
 
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
         cell("dice", 1, 0.9),
     ]
     (figure,) = gain_by_ratio(study(cells))
-    assert isinstance(figure, GainByRatio)
+    assert isinstance(figure, ScoreByNumber)
     assert [panel.name for panel in figure.panels] == [AT_HALF]
     (line,) = figure.panels[0].lines
     assert (line.name, line.x) == ("dice", (1.0, 10.0))
@@ -59,8 +57,8 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     easier = [each | {"tags.data": "b", "metrics.test/f1": each["metrics.test/f1"] / 2} for each in cells]
     first, second = gain_by_ratio(study([*(each | {"tags.data": "a"} for each in cells), *easier]))
     assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
-    assert isinstance(first, GainByRatio)
-    assert isinstance(second, GainByRatio)
+    assert isinstance(first, ScoreByNumber)
+    assert isinstance(second, ScoreByNumber)
     assert first.panels[0].lines[0].y == pytest.approx(line.y)
     assert second.panels[0].lines[0].y == pytest.approx([y / 2 for y in line.y])
     of_table = [arm.difference.interval for each in comparisons(study(cells)) for arm in each.arms if arm.difference]
@@ -76,7 +74,7 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
 def test_the_gain_at_tuned_thresholds_is_over_the_baseline_at_its_own() -> None:
     """Finds a gain over the baseline at .5, which a threshold alone would give."""
     (figure,) = gain_by_ratio(study(CELLS))
-    assert isinstance(figure, GainByRatio)
+    assert isinstance(figure, ScoreByNumber)
     half, tuned = figure.panels
     assert (half.name, tuned.name) == (AT_HALF, AT_TUNED)
     assert [line.name for line in tuned.lines] == ["dice", "late"]
@@ -100,7 +98,7 @@ CELLS = [
 def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> None:
     """Finds a panel with the scores of another one, or with other intervals than the tables."""
     (figure,) = score_by_ratio(study(CELLS))
-    assert isinstance(figure, ScoreByRatio)
+    assert isinstance(figure, ScoreByNumber)
     assert (figure.name, figure.title) == ("score_by_ratio", "Score against imbalance")
     assert [panel.name for panel in figure.panels] == [AT_HALF, AT_TUNED, PR_AUC]
     for panel, more in zip(figure.panels, (0, 0.1, 0.2), strict=True):
@@ -121,7 +119,7 @@ def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> No
 def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -> None:
     cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 30) for arm in ("plain", "dice") for seed in (1, 2)]
     (figure,) = score_by_ratio(study(cells))
-    assert isinstance(figure, ScoreByRatio)
+    assert isinstance(figure, ScoreByNumber)
     assert [panel.name for panel in figure.panels] == [AT_HALF]
     assert not score_by_ratio(study(cells[:4]))
     assert not scores_by_ratio(study(cells[:4]))
@@ -162,7 +160,7 @@ def test_a_negative_score_has_its_cell_and_its_point() -> None:
     shown = {row["arm"]: row for row in table.shown.to_dict("records")}
     assert shown["dice"]["1:100"].startswith("-0.0165 [")
     assert shown["dice"]["score"] == "test/mcc, at the threshold of .5"
-    assert isinstance(figure, ScoreByRatio)
+    assert isinstance(figure, ScoreByNumber)
     (dice,) = (line for line in figure.panels[0].lines if line.name == "dice")
     assert dice.y == pytest.approx((0.3535, -0.0165))
     assert "<title>dice, 100 negatives: -0.0165 [" in figure.svg()
@@ -195,16 +193,16 @@ def test_scores_at_one_ratio_only_are_drawn() -> None:
     for make in (score_by_ratio, gain_by_ratio):
         (figure,) = make(study(cells, metric="test/mcc"))
         assert "<title>dice, 1 negatives: " in figure.svg()
-    assert side_by_side([1], ["plain", "dice"])["dice"] > 1
+    assert _side_by_side([0.0], ["plain", "dice"])["dice"] > 0
 
 
 def test_arms_stand_side_by_side_within_their_ratio() -> None:
     """Finds marks nearer to another ratio than to their own, so that a reader takes an arm for one of that ratio."""
     names = [f"{number}" for number in range(7)]
-    factors = [side_by_side([1, 2], names)[name] for name in names]
-    assert factors == sorted(factors)
-    assert factors[3] == 1
-    assert factors[-1] / factors[0] == pytest.approx(2**0.4)
+    offsets = [_side_by_side([0, 1, 3], names)[name] for name in names]
+    assert offsets == sorted(offsets)
+    assert offsets[3] == 0
+    assert offsets[-1] - offsets[0] == pytest.approx(0.4)
 
 
 def test_the_table_has_a_row_for_each_arm_and_score_and_marks_what_differs() -> None:
@@ -240,7 +238,7 @@ def test_a_score_that_needs_no_threshold_is_one_row_of_its_own_name() -> None:
     (table,) = scores_by_ratio(made)
     assert table.shown["score"].tolist() == ["test/pr_auc (%)"] * 2
     assert not any("threshold" in note or "not tested" in note for note in table.notes)
-    ((panel,),) = (figure.panels for figure in gain_by_ratio(made) if isinstance(figure, GainByRatio))
+    ((panel,),) = (figure.panels for figure in gain_by_ratio(made) if isinstance(figure, ScoreByNumber))
     assert panel.name == "test/pr_auc"
 
 
@@ -253,27 +251,56 @@ def test_sets_that_share_a_ratio_are_not_drawn_by_ratio() -> None:
     assert not scores_by_ratio(study([*cells, *other]))
 
 
-def test_each_arm_has_its_line() -> None:
-    """Finds lines that are shifted by one setting, and bounds of another arm."""
-    findings = Findings(drawn_settings(DEV, TEST))
-    (figure,), (made,) = score_by_budget(findings), at_budget(findings)
-    assert isinstance(figure, ScoreByBudget)
-    assert (figure.baseline, figure.budget) == ("cross_entropy", made.budget)
-    for line, arm in zip(figure.lines, made.arms, strict=True):
+def test_each_arm_has_its_line_by_the_budget() -> None:
+    """Finds lines that are shifted by one setting, bounds of another arm, and arms that learnt nothing among others."""
+    frame = drawn_settings(DEV, TEST)
+    (figure,), (made,) = score_by_budget(Findings(frame)), at_budget(Findings(frame))
+    assert isinstance(figure, ScoreByNumber)
+    assert (figure.baseline, figure.marked, figure.is_first) == ("cross_entropy", made.budget, True)
+    for line, arm in zip(figure.panels[0].lines, made.arms, strict=True):
         assert (line.name, line.x) == (arm.name, tuple(range(1, NUM + 1)))
         assert line.y == tuple(score.mean for score in arm.scores)
         assert line.low[:4] == tuple(score.low for score in arm.scores[:4])
-    assert figure.alt.startswith("Score by tuning budget: dice from 67.47 to ")
+    assert figure.alt.startswith("Score by tuning budget. dice from 67.47 to ")
     assert "constant" not in figure.alt + figure.caption
-    assert figure.svg().startswith("<svg")
     assert score_by_budget(study([cell("plain", 1, 0.5)])) == []
-
-
-def test_the_constant_predictor_is_a_level_of_its_own() -> None:
-    """Finds a figure in which arms that learnt nothing look like arms that did, and scores in two formats."""
-    frame = drawn_settings(DEV, TEST).assign(**{"metrics.test/constant_f1": 0.25})
-    (figure,) = score_by_budget(Findings(frame))
-    assert isinstance(figure, ScoreByBudget)
-    assert figure.alt.endswith("; constant predictor 25.00.")
+    (figure,) = score_by_budget(Findings(frame.assign(**{"metrics.test/constant_f1": 0.25})))
+    assert figure.alt.endswith(", constant predictor from 25.00 to 25.00.")
     assert figure.caption.endswith("and the constant predictor.")
-    assert figure.svg() != replace(figure, constant=None).svg()
+
+
+def tversky(alpha: float, seed: int, scope: str, precision: float) -> dict[str, Any]:
+    at = {ALPHA: alpha, "params.loss.tversky.scope": scope}
+    scores = {"metrics.test/precision": precision, "metrics.test/recall": 1 - precision}
+    return cell(f"{scope} {alpha}", seed, precision / 2, **scores, **at)
+
+
+def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
+    cells = [tversky(alpha, seed, "batch", alpha + seed / 100) for alpha in (0.1, 0.5, 0.9) for seed in (1, 2, 3)]
+    few = [tversky(alpha, 1, "example", 0.5) for alpha in (0.1, 0.9)]
+    (figure,) = tversky_alpha(study([*cells, *few, cell("plain", 1, 0.5)]))
+    twins = [each | {"arm": f"{each['arm']} again", "metrics.test/precision": 0.9} for each in cells]
+    assert tversky_alpha(study([*cells, *twins])) == [], "two arms of one alpha: the second replaced the first"
+    beta = "params.loss.tversky.beta"
+    of_paper = [each | {beta: 1 - each[ALPHA]} for each in cells]
+    assert tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)])) == [figure]
+    assert isinstance(figure, ScoreByNumber)
+    (panel,) = figure.panels
+    assert panel.name == "scope: batch"
+    precision, recall, f1 = panel.lines
+    assert [line.name for line in panel.lines] == ["precision", "recall", "f1"]
+    assert precision.x == (0.1, 0.5, 0.9)
+    assert precision.y == pytest.approx((0.12, 0.52, 0.92))
+    assert recall.y == pytest.approx((0.88, 0.48, 0.08))
+    assert (f1.low[0], f1.high[0]) == pytest.approx(
+        (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
+    )
+    assert tversky_alpha(study(few)) == []
+    own = [each | {"tags.test_per_train": "0.5"} for each in cells]
+    (figure,) = tversky_alpha(study(own))
+    assert isinstance(figure, ScoreByNumber)
+    assert figure.panels[0].lines[0].high[0] == pytest.approx(t_interval([0.11, 0.12, 0.13], 0.5).high)
+    of_mcc = [{name.replace("f1", "mcc"): value for name, value in each.items()} for each in cells]
+    (figure,) = tversky_alpha(study(of_mcc, metric="test/mcc"))
+    assert isinstance(figure, ScoreByNumber)
+    assert figure.panels[0].lines[2].low[0] == pytest.approx(t_interval([0.055, 0.06, 0.065], limits=(-1, 1)).low)

@@ -41,7 +41,7 @@ def test_an_arm_has_its_runs_and_their_mean_the_baseline_first() -> None:
 
 
 def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "NUM_LINES", 2)
+    monkeypatch.setattr(figures, "_NUM_LINES", 2)
     trials = [{"params.loss": "dice", "metrics.dev/f1": 0.5} for _ in range(3)]
     rows = [(f"{number:04d}", step, "dev/f1", number / 10) for number in (1, 2, 3) for step in (1, 2)]
     (panel,) = only(training_curves(sweep(trials, curves=points(*rows)))).panels
@@ -50,7 +50,7 @@ def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monk
 
 
 def test_the_mean_is_that_of_all_runs_and_not_of_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "NUM_LINES", 1)
+    monkeypatch.setattr(figures, "_NUM_LINES", 1)
     rows = [(id_, step, "dev/f1", value) for id_, value in (("plain1", 0.2), ("plain2", 0.6)) for step in (1, 2)]
     (plain,) = only(training_curves(study(CELLS, curves=points(*rows)))).panels
     assert plain.mean is not None

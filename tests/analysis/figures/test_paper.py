@@ -13,7 +13,7 @@ from tests.analysis.cells import study
 def test_the_derivatives_are_those_of_the_formulas() -> None:
     figure = figure_1(points=99)
     published, corrected = ({curve.name: curve for curve in curves} for curves in (figure.published, figure.corrected))
-    p = np.array(published["DL"].p)
+    p = np.array(published["DL"].x)
     u = p * (1 - p)
     formulas = {
         "FL (gamma 2)": 2 * (1 - p) * np.log(p) - (1 - p) ** 2 / p,
@@ -23,15 +23,15 @@ def test_the_derivatives_are_those_of_the_formulas() -> None:
     }
     assert list(published) == list(formulas)
     for name, derivative in formulas.items():
-        assert published[name].values == pytest.approx(derivative), name
-    assert corrected["DSC, stopped"].values == pytest.approx(-3 * (1 - p) / (u + 2) ** 2)
+        assert published[name].y == pytest.approx(derivative), name
+    assert corrected["DSC, stopped"].y == pytest.approx(-3 * (1 - p) / (u + 2) ** 2)
 
 
 def test_dsc_turns_over_at_one_half_and_its_correction_nowhere() -> None:
     figure = figure_1(points=99)
     dsc, stopped = figure.published[-1], figure.corrected[-1]
-    assert [value > 0 for value in dsc.values] == [p > 0.5 for p in dsc.p]
-    assert max(stopped.values) < 0
+    assert [value > 0 for value in dsc.y] == [p > 0.5 for p in dsc.x]
+    assert max(stopped.y) < 0
 
 
 def test_a_report_shows_it_for_dsc_on_the_papers_data_only() -> None:

@@ -17,11 +17,9 @@ from analysis.figures.precision_recall import (
     _RECALLS,
     Plane,
     PrecisionRecallCurves,
-    TverskyAlpha,
     interpolated_precision,
     planes,
     pr_curves,
-    tversky_alpha,
 )
 from analysis.frames import Findings
 from analysis.statistics.intervals import t_interval
@@ -124,9 +122,6 @@ def test_without_probabilities_or_two_classes_there_is_no_curve() -> None:
     assert pr_curves(found({"plain": [{"c": 0.9}]})) == []
 
 
-ALPHA = "params.loss.tversky.alpha"
-
-
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
     return {"arm": arm, "seed": seed, "metrics.test/f1": f1, **columns}
 
@@ -170,16 +165,12 @@ def test_the_axes_show_the_runs_that_predict_both_classes() -> None:
     assert hollow.get_xydata().tolist() == [[axes.get_xlim()[0], axes.get_ylim()[0]]]  # type: ignore[union-attr]
 
 
-def test_over_splits_of_their_own_the_intervals_of_figures_are_wider() -> None:
+def test_over_splits_of_their_own_the_intervals_are_wider() -> None:
     own = {"tags.test_per_train": "0.5"}
     cells = [cell("plain", seed, 0.5, **pr(0.2 + seed / 5, 0.7), **own) for seed in (1, 2)]
     (figure,) = planes(study(cells))
     assert isinstance(figure, Plane)
     assert figure.points[0].precision.high == pytest.approx(t_interval([0.4, 0.6], 0.5).high)
-    alphas = [tversky(alpha, seed, "batch", alpha + seed / 100) | own for alpha in (0.1, 0.5, 0.9) for seed in (1, 2)]
-    (by_alpha,) = tversky_alpha(study(alphas))
-    assert isinstance(by_alpha, TverskyAlpha)
-    assert by_alpha.panels[0].lines[0].high[0] == pytest.approx(t_interval([0.11, 0.12], 0.5).high)
 
 
 def test_each_data_set_has_its_plane_and_none_is_made_without_precision() -> None:
@@ -190,35 +181,3 @@ def test_each_data_set_has_its_plane_and_none_is_made_without_precision() -> Non
     ]
     assert planes(study([cell("plain", 1, 0.5)])) == []
     assert planes(study([cell("plain", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"})])) == []
-
-
-def tversky(alpha: float, seed: int, scope: str, precision: float) -> dict[str, Any]:
-    at = {ALPHA: alpha, "params.loss.tversky.scope": scope}
-    return cell(f"{scope} {alpha}", seed, precision / 2, **pr(precision, 1 - precision), **at)
-
-
-def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
-    cells = [tversky(alpha, seed, "batch", alpha + seed / 100) for alpha in (0.1, 0.5, 0.9) for seed in (1, 2, 3)]
-    few = [tversky(alpha, 1, "example", 0.5) for alpha in (0.1, 0.9)]
-    (figure,) = tversky_alpha(study([*cells, *few, cell("plain", 1, 0.5)]))
-    twins = [each | {"arm": f"{each['arm']} again", "metrics.test/precision": 0.9} for each in cells]
-    assert tversky_alpha(study([*cells, *twins])) == [], "two arms of one alpha: the second replaced the first"
-    beta = "params.loss.tversky.beta"
-    of_paper = [each | {beta: 1 - each[ALPHA]} for each in cells]
-    assert tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)])) == [figure]
-    assert isinstance(figure, TverskyAlpha)
-    (panel,) = figure.panels
-    assert panel.name == "scope: batch"
-    precision, recall, f1 = panel.lines
-    assert [line.name for line in panel.lines] == ["precision", "recall", "f1"]
-    assert precision.x == (0.1, 0.5, 0.9)
-    assert precision.y == pytest.approx((0.12, 0.52, 0.92))
-    assert recall.y == pytest.approx((0.88, 0.48, 0.08))
-    assert (f1.low[0], f1.high[0]) == pytest.approx(
-        (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
-    )
-    assert tversky_alpha(study(few)) == []
-    of_mcc = [{name.replace("f1", "mcc"): value for name, value in each.items()} for each in cells]
-    (figure,) = tversky_alpha(study(of_mcc, metric="test/mcc"))
-    assert isinstance(figure, TverskyAlpha)
-    assert figure.panels[0].lines[2].low[0] == pytest.approx(t_interval([0.055, 0.06, 0.065], limits=(-1, 1)).low)

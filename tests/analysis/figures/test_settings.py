@@ -112,7 +112,6 @@ def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> 
     (figure,) = slices(sweep(trials))
     assert isinstance(figure, Slices)
     assert [setting.path for setting in figure.settings] == list(many)
-    assert figure.left_out == ("rare",)
     assert figure.caption.endswith("Left out, searched by fewer trials: rare.")
 
 
