@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dice_ray import user_code
 from dice_ray.config.schema import RunConfig
@@ -13,13 +13,12 @@ from dice_ray.losses.base import LossBranch
 from dice_ray.models.layers import num_layers
 from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
 from dice_ray.settings import branches_of
+from dice_ray.tasks import TaskConfig
+from dice_ray.tasks.base import TaskBranch
 from dice_ray.terms import TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-_TASKS_OF_TEXTS: Final = ("sentence_pair", "text_classification")
-"""The tasks whose heads pool the tokens of a text."""
 
 
 def check(config: RunConfig) -> list[Problem]:
@@ -40,12 +39,15 @@ def check(config: RunConfig) -> list[Problem]:
     if data.test_share is not None and data.has("test"):
         must = "must be left out: data.source has a test split, and another one cannot be drawn"
         problems.append(Problem("data.test_share", must, str(data.test_share)))
-    must = "must be none for a task without a positive class (task.sentence_pair, or task.text_classification.positive)"
+    tasks = branches_of(TaskConfig)
+    positive = [f"task.{name}.positive" for name, each in tasks.items() if "positive" in each.model_fields]
+    must = f"must be none for a task without a positive class ({' or '.join(positive)})"
     for name, resampling in (("imbalance", data.imbalance), ("oversampling", data.oversampling)):
         if task.positive_label() is None and resampling.name != "none":
             problems.append(Problem(f"data.{name}", must, resampling.name))
-    if config.model.pooling != "auto" and task.name not in _TASKS_OF_TEXTS:
-        must = f"must be auto for task {task.name}: only {' and '.join(_TASKS_OF_TEXTS)} classify whole texts"
+    if config.model.pooling != "auto" and not task.classifies_texts:
+        of_texts = [name for name, each in tasks.items() if issubclass(each, TaskBranch) and each.classifies_texts]
+        must = f"must be auto for task {task.name}: only {' and '.join(of_texts)} classify whole texts"
         problems.append(Problem("model.pooling", must, config.model.pooling))
     if config.model.adapter.name != "none" and config.model.freeze != "none":
         must = f"must be none with model.adapter={config.model.adapter.name}, which trains no weight of the encoder"

@@ -233,7 +233,7 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
 
 def _check_labels(config: RunConfig, splits: Splits) -> None:
     """Raise DataError for labels of dev or test that train lacks: they could not be encoded."""
-    if config.task.name not in ("sentence_pair", "text_classification"):
+    if not config.task.classifies_texts:
         return
     known = config.task.label_counts(splits.train)
     for split, records in (("dev", splits.dev), ("test", splits.test)):

@@ -116,8 +116,7 @@ def _length(config: RunConfig) -> str:
     reads = f"The model reads at most {config.task.max_length} tokens."
     if config.data.yields() is PairRecord:
         return f"{reads} Of a longer pair the longer text is truncated, as in the run."
-    is_text = config.task.name == "text_classification"
-    combines = "averages their probabilities" if is_text else "joins their predictions"
+    combines = "averages their probabilities" if config.task.classifies_texts else "joins their predictions"
     return (
         f"{reads} Of a longer text `dice-ray predict` reads overlapping windows of that length and {combines}; "
         "transformers reads the first one alone."

@@ -205,9 +205,12 @@ class TaskBranch(Branch, ABC):
     Attributes:
         metric: The task's usual metric.
         records: The types of records that the task reads.
+        classifies_texts: Whether a whole text has labels, from a head that pools the tokens; none may be new in dev or
+            test.
     """
 
     metric: ClassVar[str]
+    classifies_texts: ClassVar[bool] = False
     records: ClassVar[tuple[type[Record], ...]]
 
     def objective(self) -> str:

@@ -71,6 +71,7 @@ class TextClassificationConfig(WindowedBranch):
 
     name = "text_classification"
     metric = "accuracy"
+    classifies_texts = True
     records: ClassVar[tuple[type[Record], ...]] = (TextRecord, PairRecord)
 
     labels: Literal["one", "several"] = "one"
