@@ -7,8 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, PlainValidator
 
 from dice_ray.data.records import Splits
-from dice_ray.data.sources import DataConfig, describe, load
-from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.sources import DataConfig, FilesConfig, load
 from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig
@@ -163,7 +162,7 @@ class RunConfig(Settings):
     @property
     def data_name(self) -> str:
         """What the data set is called."""
-        return self.tracking.data or describe(self.data)
+        return self.tracking.data or self.data.source.title
 
     def splits(self) -> Splits:
         """The splits of its data, from the cache if possible. Raises what `sources.load` raises."""

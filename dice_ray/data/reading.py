@@ -161,6 +161,24 @@ class SeenHashes:
         return seen
 
 
+def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
+    """The records of a file, in memory, and the report of what was dropped."""
+    # In a list, as SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
+    results, failure = list[RowResult](), list[DataError]()
+    try:
+        results.extend(rows)
+    except DataError as error:
+        failure.append(error)
+
+    def replay() -> Iterator[RowResult]:
+        yield from results
+        if failure:
+            raise failure[0]
+
+    reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
+    return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()
+
+
 def store_splits(
     sources: Mapping[str, SplitSource], kind: type[Record], shares: Mapping[str, float], seed: int, folder: Path
 ) -> tuple[LoadReport, str]:

@@ -7,31 +7,152 @@ matter. The key is computed again after reading: a file that changed meanwhile w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count
+from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
 
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
+from dice_ray.data.cache import file_hash
 from dice_ray.data.draws import METHOD, Hashes
-from dice_ray.data.formats.base import Kept, RowResult
+from dice_ray.data.formats import ReaderConfig
+from dice_ray.data.formats.base import UTF_8
+from dice_ray.data.formats.span_files import SpansConfig
+from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter
-from dice_ray.data.reading import OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
-from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
-from dice_ray.data.split_files import FilesConfig
-from dice_ray.data.synthetic import SyntheticConfig, generate
-from dice_ray.errors import DataError
-from dice_ray.settings import Choice, Settings, nested
+from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, store_splits
+from dice_ray.data.records import Digest, LoadReport, Record, Splits
+from dice_ray.data.synthetic import SyntheticConfig
+from dice_ray.data.urls import expand_path, expanded, fetched, version
+from dice_ray.errors import DataError, meant
+from dice_ray.files import holds_secret, is_url, joined, name_of
+from dice_ray.settings import Branch, Choice, Settings, nested
 
-SourceConfig: TypeAlias = Annotated[SyntheticConfig | FilesConfig | HubConfig, Choice()]
+
+class FilesConfig(Branch):
+    """Files of one format in one folder.
+
+    Attributes:
+        folder: The folder of the files, or its URL (`s3://bucket/folder`); `~` and `$VARIABLES` are expanded. A URL
+            that holds a password or key is refused, as it is stored with each run.
+        train: The file of the training split, relative to the folder; a folder with the readers `spans` (brat)
+            and `folders`. Of a JSON document with several lists, `data.json#train` is the list `train`.
+        dev: The file of the dev split; without it, one is drawn from the training split.
+        test: The file of the test split, if there is one.
+        reader: The reader of the files.
+        on_bad_row: Whether a malformed row is an error, or counted and skipped.
+    """
+
+    name = "files"
+
+    train: str
+    dev: str | None = None
+    test: str | None = None
+    folder: str = "."
+    reader: ReaderConfig
+    on_bad_row: OnBadRow = "error"
+
+    @field_validator("folder")
+    @classmethod
+    def _without_secrets(cls, folder: str) -> str:
+        if holds_secret(folder):
+            raise PydanticCustomError(
+                "secret",
+                "must hold no password or key: give each machine credentials (AWS_ACCESS_KEY_ID, a role), or put the "
+                "whole URL into a variable, `$NAME`",
+            )
+        return folder
+
+    def yields(self) -> type[Record]:
+        return self.reader.yields()
+
+    @property
+    def title(self) -> str:
+        """The name of the folder."""
+        folder = expanded(self.folder)
+        return name_of(folder) if is_url(folder) else expand_path(self.folder).resolve().name
+
+    def read(self) -> dict[str, SplitSource]:
+        """Each split that has a file."""
+        return {
+            split: SplitSource(path.name, path, partial(self.reader.read, path), self.on_bad_row)
+            for split, path in self._paths().items()
+        }
+
+    def key(self) -> dict[str, Any]:
+        """Everything the records depend on: the content of the files and the settings, but not the folder.
+
+        Of files at URLs it is their versions: a machine that gets the records from another one does not fetch them.
+        """
+        settings = {name: value for name, value in nested(self).items() if name != "folder"}
+        # Without the default: the keys of entries that were written before there was a choice stay as they are.
+        reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
+        settings["reader"] = {self.reader.name: reader}
+        if is_url(expanded(self.folder)):
+            return {
+                **settings,
+                "versions": [version(url, _setting(split)) for split, urls in self._urls().items() for url in urls],
+            }
+        paths = self._paths()
+        files = [(split, file) for split, path in paths.items() for file in self.reader.files(path) if file.is_file()]
+        # With the split: a file may be moved from the end of one folder to the beginning of the next one.
+        if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
+            settings["names"] = [f"{split}/{file.parent.name}/{file.name}" for split, file in files]
+        elif any(path.is_dir() for path in paths.values()):  # the ids are names of files
+            settings["names"] = [f"{split}/{file.name}" for split, file in files]
+        return {**settings, "hashes": [file_hash(file) for _, file in files]}
+
+    def _names(self) -> dict[str, str]:
+        names = {"train": self.train, "dev": self.dev, "test": self.test}
+        return {split: name for split, name in names.items() if name is not None}
+
+    def _paths(self) -> dict[str, Path]:
+        if is_url(expanded(self.folder)):
+            # With the name in the preset: it may hold the key of a list in the file.
+            names = {split: Path(name).name for split, name in self._names().items()}
+            return {
+                split: fetched(urls, _setting(split))[0].with_name(names[split]) for split, urls in self._urls().items()
+            }
+        folder = expand_path(self.folder)
+        return {split: self._existing(folder, name, _setting(split)) for split, name in self._names().items()}
+
+    def _urls(self) -> dict[str, list[str]]:
+        """The URLs of the files that are read for each split."""
+        folder = expanded(self.folder)
+        # No folder of this machine: with the name alone, one in the working directory would be read.
+        base = Path(folder)
+        paths = {split: self.reader.files(base / name.lstrip("/")) for split, name in self._names().items()}
+        return {
+            split: [joined(folder, path.relative_to(base).as_posix()) for path in files]
+            for split, files in paths.items()
+        }
+
+    def _existing(self, folder: Path, name: str, setting: str) -> Path:
+        path = folder / name
+        if path.is_dir() and isinstance(self.reader, SpansConfig | FoldersConfig):
+            return path
+        if (file := self.reader.files(path)[0]).is_file():
+            return path
+        if not folder.is_dir():
+            raise DataError(f"{setting}: there must be a file {file}, but there is no folder {folder}")
+        others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
+        known = sorted(str(other.relative_to(folder)) for other in others)
+        raise DataError(
+            f"{setting}: there must be a file {file}{meant(name, known) or '.'} "
+            f"The folder holds: {', '.join(known[:20]) or 'no files'}."
+        )
+
+
+def _setting(split: str) -> str:
+    return f"data.source.files.{split}"
 
 
 class DataConfig(Settings):
@@ -48,7 +169,7 @@ class DataConfig(Settings):
         oversampling: How often the training records of each class are sampled.
     """
 
-    source: SourceConfig = SyntheticConfig()
+    source: Annotated[SyntheticConfig | FilesConfig | HubConfig, Choice()] = SyntheticConfig()
     test_share: float | None = Field(default=None, gt=0, lt=1)
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     split_seed: int = 0
@@ -76,13 +197,6 @@ class DataConfig(Settings):
         return self.test_share / (1 - self.test_share) / (1 - self.drawn().get("dev", 0.0))
 
 
-def describe(config: DataConfig) -> str:
-    """A short name of a data set that was given none: what is generated, the name on the hub, or the folder."""
-    if isinstance(config.source, SyntheticConfig):
-        return f"synthetic:{config.source.kind}"
-    return config.source.title
-
-
 def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     """Everything the splits depend on: the settings and the content of the files.
 
@@ -92,7 +206,7 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     """
     source = config.source
     result: dict[str, Any] = {
-        source.name: nested(source) if isinstance(source, SyntheticConfig) else source.key(),
+        source.name: source.key(),
         "drawn": config.drawn(),
         "split_seed": config.split_seed,
     }
@@ -119,14 +233,12 @@ def load(config: DataConfig, positive: str | None = None, name: str | None = Non
     key_before, kind = key(as_read), config.yields()
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-        source = config.source
-        splits = generated(source) if isinstance(source, SyntheticConfig) else source.read()
-        report, digest = store_splits(splits, kind, config.drawn(), config.split_seed, folder)
+        report, digest = store_splits(config.source.read(), kind, config.drawn(), config.split_seed, folder)
         if key(as_read) != key_before:
-            raise DataError(f"the files of {describe(config)} must not change while they are read, but one did")
+            raise DataError(f"the files of {config.source.title} must not change while they are read, but one did")
         return report.sizes, {"report": report.plain(), "digest": digest}
 
-    entry = cache.get_or_write("records", key_before, {"data": name or describe(config)}, write)
+    entry = cache.get_or_write("records", key_before, {"data": name or config.source.title}, write)
     records = {split: Records(table, kind) for split, table in entry.tables.items()}
     report = LoadReport.of(entry.holds["report"])
     splits = Splits(records["train"], records["dev"], records.get("test", ()), report, entry.holds["digest"])
@@ -167,33 +279,6 @@ def _alter_train(config: DataConfig, as_read: Splits, positive: str | None, name
         )
         return {"train": len(contents)}, {"report": report.plain(), "digest": str(digest)}
 
-    entry = cache.get_or_write("records", key(config, positive), {"data": name or describe(config)}, write)
+    entry = cache.get_or_write("records", key(config, positive), {"data": name or config.source.title}, write)
     train, report = Records(entry.tables["train"], config.yields()), LoadReport.of(entry.holds["report"])
     return replace(as_read, train=train, report=report, digest=entry.holds["digest"])
-
-
-def generated(config: SyntheticConfig) -> dict[str, SplitSource]:
-    """The splits of a generated corpus."""
-    origin = f"synthetic:{config.kind}"
-    return {
-        split: SplitSource(origin, Path(origin), partial(map, Kept, count(1), records))
-        for split, records in generate(config).items()
-    }
-
-
-def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
-    """The records of a file, in memory, and the report of what was dropped."""
-    # In a list, as SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
-    results, failure = list[RowResult](), list[DataError]()
-    try:
-        results.extend(rows)
-    except DataError as error:
-        failure.append(error)
-
-    def replay() -> Iterator[RowResult]:
-        yield from results
-        if failure:
-            raise failure[0]
-
-    reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
-    return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()

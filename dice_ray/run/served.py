@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dice_ray.data import files
+from dice_ray.data import inputs
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.models.export import ENCODER
 from dice_ray.run import trained
@@ -47,11 +47,11 @@ def pack(run: Path, folder: Path) -> Path:
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
     params = {} if best.task.untuned_threshold is None else {THRESHOLD: "auto"}
-    example = files.example_row(best.config.data)
+    example = inputs.example_row(best.config.data)
     predicted = ServedRun(best).predict([example])
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
     model.write(
-        folder, LOADER, auto_class, params, example, files.id_column(best.config.data), predicted if is_frame else None
+        folder, LOADER, auto_class, params, example, inputs.id_column(best.config.data), predicted if is_frame else None
     )
     best.copy(folder / RUN)
     if auto_class != ENCODER:
@@ -81,7 +81,7 @@ class ServedRun:
 
         choice = (params or {}).get(THRESHOLD, "auto")
         records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
-        predicted = self._run.predictions(files.read_rows(self._run.config.data, records), choice)
+        predicted = self._run.predictions(inputs.read_rows(self._run.config.data, records), choice)
         match predicted:
             case TablePredictions(columns, cells):
                 return pd.DataFrame(list(cells), columns=list(columns))

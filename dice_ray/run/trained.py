@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import files
+from dice_ray.data import inputs
 from dice_ray.data.formats.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
@@ -86,11 +86,11 @@ class Trained:
     def predict(self, file: Path | Iterable[str | tuple[str, str]], threshold: float | str = "auto") -> Predictions:
         """Predictions for the records of a file, whose labels are not read, or for lines of text."""
         if not isinstance(file, Path):
-            return self.predictions(files.read_lines(self.config.data, file), threshold)
-        predicted = self.predictions(files.read(self.config.data, file, "ignored")[0], threshold)
+            return self.predictions(inputs.read_lines(self.config.data, file), threshold)
+        predicted = self.predictions(inputs.read(self.config.data, file, "ignored")[0], threshold)
         if isinstance(predicted, TablePredictions):
             _, *columns = predicted.columns
-            return replace(predicted, columns=(files.id_column(self.config.data), *columns))
+            return replace(predicted, columns=(inputs.id_column(self.config.data), *columns))
         return predicted
 
     def predictions(self, records: Sequence[Any], threshold: float | str = "auto") -> Predictions:
@@ -197,10 +197,10 @@ class Trained:
 
     def _labelled_file(self, file: Path) -> Sequence[Any]:
         try:
-            return files.read(self.config.data, file, "read")[0]
+            return inputs.read(self.config.data, file, "read")[0]
         except DataError as error:
             try:
-                files.read(self.config.data, file, "ignored")
+                inputs.read(self.config.data, file, "ignored")
             except DataError:
                 raise error from None
             raise DataError(f"{error}; `dice-ray predict` takes files without labels") from error

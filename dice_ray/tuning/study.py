@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.sources import FilesConfig
 from dice_ray.errors import ConfigError, ConflictError, InputError, Problem
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tracking import schema

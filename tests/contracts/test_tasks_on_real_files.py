@@ -15,7 +15,8 @@ from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.formats.conll import ConllConfig
-from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.reading import gather
+from dice_ray.data.sources import FilesConfig
 from dice_ray.data.urls import expand_path
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from tests.contracts.tasks import CUT, Built
@@ -96,7 +97,7 @@ def test_gold_comes_back_whole(preset: str, whole: bool) -> None:
 @pytest.mark.parametrize("preset", ["msra", "msra_mrc"])
 def test_gold_comes_back_whole_from_the_msra_test_file(preset: str, whole: bool, data_folder: Path) -> None:
     file = data_folder / "msra" / "msra_test_bio.txt"
-    records, _ = sources.gather(file, ConllConfig().read(file), "error")
+    records, _ = gather(file, ConllConfig().read(file), "error")
     _check(preset, "test", Built(config_of(preset).task, part(records, whole)), whole)
 
 
@@ -125,7 +126,7 @@ def test_gold_answers_come_back_whole(preset: str, file: str, formulation: str, 
     config = resolve([read_layer(PRESETS / f"{preset}.yaml"), values_layer("test", changes)])
     assert isinstance(config.data.source, FilesConfig)
     path = expand_path(config.data.source.folder) / file
-    all_records, _ = sources.gather(path, config.data.source.reader.read(path), "error")
+    all_records, _ = gather(path, config.data.source.reader.read(path), "error")
     records = part(all_records, whole)
     built = Built(config.task, records)
     scores = built.gold_scores()

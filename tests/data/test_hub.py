@@ -14,7 +14,7 @@ import pytest
 
 from dice_ray.data.guess import guess
 from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
-from dice_ray.data.sources import DataConfig, describe, key, load
+from dice_ray.data.sources import DataConfig, key, load
 from dice_ray.errors import DataError
 
 PAIRS = datasets.Features(
@@ -62,7 +62,7 @@ def test_parquet_folders_give_their_splits_with_classes_by_name(glue: Path) -> N
     assert [record.label for record in splits.dev] == ["not_equivalent", "equivalent"]
     assert splits.report.read["test"].dropped["no label"].first == [2]
     assert [read.origin for read in splits.report.read.values()] == ["glue, train", "glue, validation", "glue, test"]
-    assert describe(config) == "glue"
+    assert config.source.title == "glue"
 
 
 def test_a_split_is_guessed_by_its_whole_name_or_refused_where_several_fit(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_configurations_of_a_folder_are_chosen_by_name(tmp_path: Path) -> None:
     (tmp_path / "glue/README.md").write_text(f"---\nconfigs: {json.dumps(configs)}\n---\n")
     config = hub(tmp_path / "glue", config="rte")
     assert {record.label for record in load(config).train} == {"not_equivalent"}
-    assert describe(config) == "glue/rte"
+    assert config.source.title == "glue/rte"
     with pytest.raises(DataError, match=r"glue' must be readable by load_dataset: .*'cola' not found.*mrpc"):
         load(hub(tmp_path / "glue", config="cola"))
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dice_ray.data import reading
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
-from dice_ray.data.reading import SeenHashes, SplitReader, SplitSource, count_shared, store_splits
+from dice_ray.data.reading import SeenHashes, SplitReader, SplitSource, count_shared, gather, store_splits
 from dice_ray.data.records import (
     AnswerSpan,
     PairRecord,
@@ -25,7 +25,6 @@ from dice_ray.data.records import (
     TaggedRecord,
     TextRecord,
 )
-from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 from tests.data.digests import digest
 

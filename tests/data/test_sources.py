@@ -12,8 +12,7 @@ from pydantic import ValidationError
 from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
-from dice_ray.data.sources import DataConfig, describe, key, load
-from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.sources import DataConfig, FilesConfig, key, load
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
 from tests.data.digests import digest
@@ -215,7 +214,7 @@ def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pyt
     for folder in (f"$CORPORA/{tmp_path.name}", f"${{CORPORA}}/{tmp_path.name}", f"~/{tmp_path.name}"):
         config = files(folder, train="a.tsv")
         assert load(config).report.read["train"].kept == 2
-        assert describe(config) == tmp_path.name
+        assert config.source.title == tmp_path.name
     monkeypatch.delenv("CORPORA")
     with pytest.raises(DataError, match="the variable CORPORA must be set"):
         load(files("$CORPORA/x", train="a.tsv"))
@@ -316,4 +315,4 @@ def test_the_default_is_generated_with_a_dev_split_of_its_own() -> None:
     assert splits.report.drawn == {}
     assert DataConfig().yields() is type(splits.train[0]) is PairRecord
     assert splits.report.sizes == {"train": 2000, "dev": 1000, "test": 1000}
-    assert describe(DataConfig()) == "synthetic:pairs"
+    assert DataConfig().source.title == "synthetic:pairs"

@@ -13,7 +13,7 @@ import pytest
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import cache
-from dice_ray.data.sources import DataConfig, describe, load
+from dice_ray.data.sources import DataConfig, load
 from dice_ray.errors import ConfigError, DataError
 from dice_ray.files import joined, opened
 from dice_ray.settings import nested
@@ -164,7 +164,7 @@ def test_a_secret_in_a_url_is_not_stored(url: str, monkeypatch: pytest.MonkeyPat
         config(url)
     monkeypatch.setenv("MY_DATA", url)
     by_variable = config("$MY_DATA")
-    assert by_variable.data_name == describe(by_variable.data) == "mine"
+    assert by_variable.data_name == by_variable.data.source.title == "mine"
     assert "secret" not in json.dumps(nested(by_variable))
     monkeypatch.setenv("MY_DATA", "s3://KEY:secret@127.0.0.1:1/data?scheme=http&region=us-east-1&token=secret")
     with pytest.raises(DataError) as caught:

@@ -16,7 +16,7 @@ from dice_ray.api import places
 from dice_ray.api.presets import layers_of
 from dice_ray.config.load import Layer, as_yaml, resolve, set_layer, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import files
+from dice_ray.data import inputs
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.guess import Given, guess
 from dice_ray.data.reading import SplitReader, SplitSource
@@ -181,11 +181,11 @@ def read_rows(given: Any, folder: Path) -> None:
     data = resolve([Layer("run", {"task": task, "data": {"source": "synthetic"}})]).data
     is_rows = isinstance(made, list) and all(isinstance(row, dict) for row in made)
     if is_rows:
-        files.read_rows(data, made)
+        inputs.read_rows(data, made)
     elif isinstance(made, list) and all(
         isinstance(row, str) or (isinstance(row, tuple) and len(row) == 2) for row in made
     ):
-        files.read_lines(data, made)
+        inputs.read_lines(data, made)
 
 
 def _decoded(content: bytes) -> str:

@@ -18,8 +18,9 @@ from transformers import PreTrainedTokenizerBase
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.formats.questions import SquadConfig
+from dice_ray.data.reading import gather
 from dice_ray.data.records import AnswerSpan, QuestionRecord
-from dice_ray.data.sources import gather, load
+from dice_ray.data.sources import load
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import train, trained

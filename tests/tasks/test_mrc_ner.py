@@ -19,8 +19,8 @@ from torch import Tensor
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.questions import MrcNerReaderConfig as MrcNerReader
+from dice_ray.data.reading import gather
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
-from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError
 from dice_ray.run import train
 from dice_ray.tasks.base import Batch, Scores

@@ -9,10 +9,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from dice_ray.data.formats.base import Kept
+from dice_ray.data.reading import SplitSource
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
 from dice_ray.data.synthetic.labels import MAX_LABEL_SHARE, labels
 from dice_ray.data.synthetic.pairs import pairs
@@ -20,7 +25,7 @@ from dice_ray.data.synthetic.queries import queries
 from dice_ray.data.synthetic.questions import questions
 from dice_ray.data.synthetic.tagging import MAX_NAME_SHARE, tagging
 from dice_ray.data.synthetic.texts import texts
-from dice_ray.settings import Branch
+from dice_ray.settings import Branch, Nested, nested
 
 
 class SyntheticConfig(Branch):
@@ -52,6 +57,19 @@ class SyntheticConfig(Branch):
 
     def yields(self) -> type[Record]:
         return KINDS[self.kind][0]
+
+    @property
+    def title(self) -> str:
+        return f"synthetic:{self.kind}"
+
+    def read(self) -> dict[str, SplitSource]:
+        return {
+            split: SplitSource(self.title, Path(self.title), partial(map, Kept, count(1), records))
+            for split, records in generate(self).items()
+        }
+
+    def key(self) -> Nested:
+        return nested(self)
 
 
 def generate(config: SyntheticConfig) -> dict[str, tuple[Any, ...]]:

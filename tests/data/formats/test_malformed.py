@@ -22,7 +22,7 @@ from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.texts import TreesConfig
-from dice_ray.data.sources import gather
+from dice_ray.data.reading import gather
 from dice_ray.errors import DataError
 
 

@@ -14,8 +14,8 @@ from dice_ray.data.formats.rows import JsonlConfig
 from dice_ray.data.formats.sentences import ParallelConfig
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.texts import TreesConfig
+from dice_ray.data.reading import gather
 from dice_ray.data.records import QuestionRecord, TaggedRecord, TextRecord
-from dice_ray.data.sources import gather
 
 pytestmark = pytest.mark.real_data
 

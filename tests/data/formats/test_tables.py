@@ -27,8 +27,8 @@ from dice_ray.data.formats.rows import JsonlConfig
 from dice_ray.data.formats.tables import SWALLOWED, TablesConfig
 from dice_ray.data.formats.words import SpanRows, WordColumns
 from dice_ray.data.guess import guess
+from dice_ray.data.reading import gather
 from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
-from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 
 HEAD = "sentence1\tsentence2\tlabel\n"

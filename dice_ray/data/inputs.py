@@ -17,7 +17,7 @@ from dice_ray.data.formats.spans import WORD, SpanSettings
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.words import SpanRows, WordColumns
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.reading import OnBadRow
+from dice_ray.data.reading import OnBadRow, gather
 from dice_ray.data.records import (
     NestedRecord,
     PairRecord,
@@ -28,8 +28,7 @@ from dice_ray.data.records import (
     TaggedRecord,
     TextRecord,
 )
-from dice_ray.data.sources import DataConfig, gather
-from dice_ray.data.split_files import FilesConfig
+from dice_ray.data.sources import DataConfig, FilesConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError, shown
 from dice_ray.unspaced import words_of
