@@ -13,7 +13,6 @@ from pathlib import Path
 import torch
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.metrics.classification import Counts, f1_by_name
 from dice_ray.run.build import build, prepare
 from dice_ray.run.here import check_machine
 from dice_ray.training import batches
@@ -27,21 +26,6 @@ NUM_STEPS = 6
 NUM_DEV_ROWS = 64
 MAX_SECONDS = 60.0
 """No further step is started after this time."""
-
-
-def dev_metrics(config: RunConfig) -> list[str]:
-    """The names of the metrics that a run may report on dev, from its untrained model on a few records."""
-    prepared, parts = prepare(config), build(config)
-    records = prepared.dev.records[:NUM_DEV_ROWS]
-    few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
-    items = decoded(
-        parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(config.training.tokens)
-    )
-    decisions = parts.task.decide(records, few.rows, items)
-    metrics = parts.task.score(records, few.rows, items, decisions).metrics
-    # Of spans an evaluation scores the types that occur in it: which the few records and the model have is chance.
-    types = config.task.span_types(parts.task.classes, prepared.dev.records)
-    return [f"dev/{name}" for name in metrics | f1_by_name(dict.fromkeys(sorted(types), Counts()))]
 
 
 @dataclass(frozen=True)

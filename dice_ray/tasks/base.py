@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
+import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -22,12 +23,13 @@ from dice_ray import user_code
 from dice_ray.data.records import Record
 from dice_ray.errors import InputError, reason_of
 from dice_ray.metrics.catalogue import metric_of
+from dice_ray.metrics.classification import Counts, f1_by_name
 from dice_ray.settings import Branch, Nested, nested
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from dice_ray.metrics.classification import Counts, ItemCounts
+    from dice_ray.metrics.classification import ItemCounts
     from dice_ray.models.encoder import ModelConfig
     from dice_ray.models.heads import Inputs
     from dice_ray.tasks.predictions import Predictions
@@ -150,6 +152,27 @@ class Task(ABC, Generic[RecordT]):
     @abstractmethod
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[Any]:
         """The prediction of each row, in the order of `batch.rows`: small and picklable, enough for scoring."""
+
+    def metric_names(
+        self, records: Sequence[RecordT], rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, model: ModelConfig
+    ) -> list[str]:
+        """The names of the metrics that evaluations of these records have, whatever is predicted.
+
+        Args:
+            records: Of dev; they and the classes have the types of span whose F1 an evaluation may have.
+            rows: Of a few of them, which are scored without an encoder: the metrics do not depend on the predictions.
+            tokenizer: That encoded the rows.
+            model: The settings of the model.
+        """
+        few = records[: rows[-1]["record"] + 1]
+        batch = self.collate(rows, range(len(rows)), tokenizer)
+        hidden_BL1 = torch.zeros(*batch.inputs["input_ids"].shape, 1)
+        heads = self.heads(1, model).items()
+        with torch.no_grad():
+            decoded = self.decode({name: head(hidden_BL1, batch.inputs, batch.targets) for name, head in heads}, batch)
+        metrics = self.score(few, rows, decoded, self.decide(few, rows, decoded)).metrics
+        types = sorted(self.config.span_types(self.classes, records))
+        return [*metrics | f1_by_name(dict.fromkeys(types, Counts()))]
 
     @property
     def untuned_threshold(self) -> float | None:

@@ -17,10 +17,10 @@ from pydantic import Field
 from dice_ray import user_code
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, InputError, UnknownNameError, shown
+from dice_ray.metrics.catalogue import metric
 from dice_ray.run import cluster
 from dice_ray.run.build import prepare
 from dice_ray.run.folder import LEDGER, WARM_START
-from dice_ray.run.rehearsal import dev_metrics
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tracking import schema
 from dice_ray.tuning import samplers
@@ -34,19 +34,8 @@ from dice_ray.user_code import Address
 if TYPE_CHECKING:
     from dice_ray.tuning.search import SweepSearcher
 
-NUM_SAMPLES: Final = 16
-"""Trials that are drawn from a space to find the fewest and the most steps."""
-FIRST_SEED: Final = 1001
+_FIRST_SEED: Final = 1001
 """Seeds of reruns start here, beyond those of studies: a study must not compare on seeds that a search selected by."""
-NO_OBJECTIVES: Final = (
-    "constant_",
-    "threshold",
-    "words_dropped",
-    "spans_out_of_reach",
-    "answers_misplaced",
-    "answers_cut",
-)
-"""The beginnings of the names of metrics that do not say how good a model is; the last ones are counts of the data."""
 
 
 class SweepPlan(Plan):
@@ -141,7 +130,7 @@ class SweepPlan(Plan):
 
         searched = ledger.searched()
         searcher = self._searcher(searched, None)
-        num_drawn = min(self.trials - len(searched.outcomes), NUM_SAMPLES)
+        num_drawn = min(self.trials - len(searched.outcomes), 16)
         suggested = [searcher.suggest(f"sample {number}") for number in range(num_drawn)]
         specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
         configs = []
@@ -236,7 +225,7 @@ class SweepPlan(Plan):
 
     def rerun_seeds(self) -> range:
         """The seeds of the reruns of its best configurations."""
-        return range(FIRST_SEED + self.seed, FIRST_SEED + self.seed + self.seeds)
+        return range(_FIRST_SEED + self.seed, _FIRST_SEED + self.seed + self.seeds)
 
     def reruns(self, history: History) -> list[TrialSpec]:
         """The reruns of the best trials of a search, all of one seed before the next seed."""
@@ -322,8 +311,11 @@ class SweepPlan(Plan):
             raise InputError(
                 "a search for several objectives must leave out --seeds: it has no best trials to run again"
             )
-        metrics = [name.removeprefix("dev/") for name in dev_metrics(self.base())]
-        known = [*(name for name in metrics if not name.startswith(NO_OBJECTIVES)), SECONDS]
+        base = self.base()
+        prepared = prepare(base)
+        few = [row for row in prepared.dev.rows if row["record"] < 64]
+        names = prepared.task.metric_names(prepared.dev.records, few, prepared.tokenizer, base.model)
+        known = [*(name for name in names if metric(name).is_score), SECONDS]
         for name in self.objectives:
             if name not in known:
                 raise UnknownNameError("objective", name, known)
