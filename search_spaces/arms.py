@@ -4,28 +4,34 @@ The paper gives no gamma; 1 is the smoothing term of its footnote 3. On WNUT17, 
 the background class.
 """
 
-PAPER_DL = {"loss": "dice", "loss.dice.scope": "example", "loss.dice.denominator": "squared", "loss.dice.gamma": 1.0}
-"""DL of eq. 7: the mean over items of the squared dice loss of each item."""
+from __future__ import annotations
 
-PAPER_TL = {"loss": "tversky", "loss.tversky.scope": "example", "loss.tversky.gamma": 1.0}
-"""TL of eq. 9: the mean over items of the Tversky loss of each item, alpha .5."""
+from typing import Any
 
-PAPER_DSC = {
-    "loss": "self_adjusting_dice",
-    "loss.self_adjusting_dice.scope": "example",
-    "loss.self_adjusting_dice.denominator": "linear",
-    "loss.self_adjusting_dice.decay": 1.0,
-    "loss.self_adjusting_dice.gamma": 1.0,
+ARMS: dict[str, dict[str, Any]] = {
+    # DL of eq. 7: the mean over items of the squared dice loss of each item.
+    "paper_dl": {
+        "loss": "dice",
+        "loss.dice.scope": "example",
+        "loss.dice.denominator": "squared",
+        "loss.dice.gamma": 1.0,
+    },
+    # TL of eq. 9: the mean over items of the Tversky loss of each item, alpha .5.
+    "paper_tl": {"loss": "tversky", "loss.tversky.scope": "example", "loss.tversky.gamma": 1.0},
+    # DSC of eq. 11: the mean over items of the linear dice loss of p(1-p) of each item.
+    "paper_dsc": {
+        "loss": "self_adjusting_dice",
+        "loss.self_adjusting_dice.scope": "example",
+        "loss.self_adjusting_dice.denominator": "linear",
+        "loss.self_adjusting_dice.decay": 1.0,
+        "loss.self_adjusting_dice.gamma": 1.0,
+    },
+    # The loss of the authors' code, but per step: theirs is per micro-batch, which differs with accumulation.
+    "authors_code": {
+        "loss": "self_adjusting_dice",
+        "loss.self_adjusting_dice.scope": "batch",
+        "loss.self_adjusting_dice.denominator": "squared",
+        "loss.self_adjusting_dice.decay": 0.01,
+        "loss.self_adjusting_dice.gamma": 1.0,
+    },
 }
-"""DSC of eq. 11: the mean over items of the linear dice loss of p(1-p) of each item."""
-
-AUTHORS_CODE = {
-    "loss": "self_adjusting_dice",
-    "loss.self_adjusting_dice.scope": "batch",
-    "loss.self_adjusting_dice.denominator": "squared",
-    "loss.self_adjusting_dice.decay": 0.01,
-    "loss.self_adjusting_dice.gamma": 1.0,
-}
-"""The loss of the authors' code, but per step: theirs is per micro-batch, which differs with accumulation."""
-
-ARMS = {"paper_dl": PAPER_DL, "paper_tl": PAPER_TL, "paper_dsc": PAPER_DSC, "authors_code": AUTHORS_CODE}

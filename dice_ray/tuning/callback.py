@@ -57,7 +57,7 @@ class RecorderCallback(tune.Callback):
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         def lost() -> None:
-            reason = last_reason(_errors(trial))
+            reason = _last_reason(_errors(trial))
             self._recorder.lost(TrialSpec(**trial.config), reason, is_final=not trial.should_recover())
 
         self._record(lost)
@@ -65,7 +65,7 @@ class RecorderCallback(tune.Callback):
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         def given_up() -> None:
             if _is_hopeless(errors := _errors(trial)):
-                self._recorder.given_up(trial.config["id"], last_reason(errors))
+                self._recorder.given_up(trial.config["id"], _last_reason(errors))
 
         self._record(given_up)
 
@@ -101,7 +101,7 @@ def _errors(trial: Trial) -> str:
     return Path(trial.error_file).read_text(encoding="utf-8")
 
 
-def last_reason(errors: str) -> str:
+def _last_reason(errors: str) -> str:
     """The reason of the last failure in a trial's error file: the first line after the traceback's indented ones."""
     lines = [line for line in errors.rpartition("Failure # ")[2].splitlines()[1:] if line.strip()]
     reason = lines.pop()

@@ -88,11 +88,11 @@ def check(plan: Plan, folder: Path) -> list[str]:
     """
     if (source := plan.sweep_to_copy(folder)) is not None:
         assert isinstance(plan, SweepPlan), "a study starts from no other's trials"
-        check_warm_start(plan, source)
+        _check_warm_start(plan, source)
     return plan.check(folder)
 
 
-def check_warm_start(plan: SweepPlan, folder: Path) -> None:
+def _check_warm_start(plan: SweepPlan, folder: Path) -> None:
     """The trials of the sweep in a folder must be usable in this plan.
 
     Raises:

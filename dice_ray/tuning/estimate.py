@@ -103,7 +103,7 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     if failures and not (is_search and rehearsed):
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
-    runs = [rehearsed[key].run for key in map(timing_key, configs) if key in rehearsed]
+    runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
     needs = shared(base, ray.nodes, num_runs, share_of(runs))
     num_at_once = min(needs.slots(ray.nodes), num_runs)
     notes += [unused] if (unused := cluster.unused_gpus(base.launch, ray.nodes)) else []
@@ -223,7 +223,7 @@ def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str
 
     placed = {"num_cpus": needs.threads, "num_gpus": needs.gpus, "resources": needs.constraint}
     task = ray.remote(max_calls=1, max_retries=0)(_first_steps).options(**placed)
-    different = {timing_key(config): config.with_threads(needs.threads) for config in configs}
+    different = {_timing_key(config): config.with_threads(needs.threads) for config in configs}
     surroundings = cluster.surroundings()
     # At once, as far as they fit: trials that run beside each other slow each other down.
     running = {key: task.remote(config, needs.gpus, surroundings) for key, config in different.items()}
@@ -245,7 +245,7 @@ def _explained(error: Exception) -> DiceRayError:
     return RunError(f"the first steps of a trial must run, and {what}")
 
 
-def timing_key(config: RunConfig) -> str:
+def _timing_key(config: RunConfig) -> str:
     """The settings that a run's time depends on: of loss and mining only whether the encoder runs once a step."""
     written = nested(config)
     sections = {name: written[name] for name in ("task", "data", "model", "training")}

@@ -18,10 +18,10 @@ from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 
-PlanT = TypeVar("PlanT", bound=Plan)
+_PlanT = TypeVar("_PlanT", bound=Plan)
 
 
-def store(plan: PlanT, folder: Path) -> PlanT:
+def store(plan: _PlanT, folder: Path) -> _PlanT:
     """Write `plan.yaml`: the plan that `extended` returns; raises what that raises."""
     plan = extended(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ def store(plan: PlanT, folder: Path) -> PlanT:
     return plan
 
 
-def extended(plan: PlanT, folder: Path) -> PlanT:
+def extended(plan: _PlanT, folder: Path) -> _PlanT:
     """The plan, merged with the one that the folder holds, which it may extend by trials, arms, variants or seeds.
 
     Raises:
@@ -44,8 +44,8 @@ def extended(plan: PlanT, folder: Path) -> PlanT:
     stored.check_encoders(plan.encoders)
     changed: list[str] = []
     if type(stored) is type(plan):
-        plan = plan.moved_from(cast(PlanT, stored))
-        same_data = cast(PlanT, stored.with_digests(plan.digests))
+        plan = plan.moved_from(cast(_PlanT, stored))
+        same_data = cast(_PlanT, stored.with_digests(plan.digests))
         if not (changed := plan.changed(same_data)):
             stored.bound_to(plan.digests)
             return plan.merged_with(same_data)

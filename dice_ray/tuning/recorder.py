@@ -178,7 +178,7 @@ class Recorder:
             self._find_best()
         self.__dict__.pop("_best_arm", None)
         self._end_run(outcome, result.get("tags", {}))
-        self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
+        self._retained = _clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
 
     def lost(self, trial: TrialSpec, reason: str, *, is_final: bool = True) -> None:
         """Ray gave up a trial, perhaps before it started; one that was lost without its own fault is run again."""
@@ -213,7 +213,7 @@ class Recorder:
             return
         for id_ in self._running:
             self._writer.end(id_, "KILLED")
-        clean_up(self._plan, self._ledger, self._trials, self._ledger.outcomes)
+        _clean_up(self._plan, self._ledger, self._trials, self._ledger.outcomes)
         counts = self.counts
         ended: schema.Status = "FAILED" if counts.failed == counts.total else "FINISHED"
         self._writer.end(self._plan.name, ended if counts.is_finished else "KILLED")
@@ -287,7 +287,7 @@ def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
     record.data(config.data_name, digest, source.name, nested(source))
 
 
-def clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:
+def _clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:
     """Delete the files of these ended trials that no command reads any more.
 
     A trial that will be tried again in its folder, as a failed cell of a study, keeps all of its files.

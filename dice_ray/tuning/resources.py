@@ -156,7 +156,7 @@ _UNITS: Final = 10_000
 """Ray counts GPUs in ten thousandths."""
 
 
-def share_of_gpu(peak: int, memory: int) -> float:
+def _share_of_gpu(peak: int, memory: int) -> float:
     """The part of a GPU that a trial asks for, so that no more trials share it than its memory holds.
 
     Args:
@@ -176,7 +176,7 @@ def share_of_gpu(peak: int, memory: int) -> float:
 
 def share_of(runs: Iterable[Rehearsal]) -> float:
     """The part of a GPU that fits the largest of these runs."""
-    return max((share_of_gpu(run.peak_gpu_memory, run.gpu_memory) for run in runs), default=0)
+    return max((_share_of_gpu(run.peak_gpu_memory, run.gpu_memory) for run in runs), default=0)
 
 
 def disk_needed(num_kept: int, num_at_once: int, weights: int) -> int:

@@ -185,7 +185,7 @@ class _Session:
         content = json.dumps(plain.get(None, plain), ensure_ascii=False, indent=2)
         write_atomically(file, content)
         self.writer.text(plan.name, schema.DATA_FILE, content)
-        if few := once_each({variant: report.few_items() or "" for variant, report in reports.items()}):
+        if few := _once_each({variant: report.few_items() or "" for variant, report in reports.items()}):
             self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if left_out := plan.left_out():
             text = json.dumps([asdict(each) for each in left_out], indent=2)
@@ -279,7 +279,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
-            reports = once_each({variant: str(report) for variant, report in loaded.items()})
+            reports = _once_each({variant: str(report) for variant, report in loaded.items()})
             for line in [*reports, *map(str, plan.left_out()), *notes]:
                 screen.show(line)
 
@@ -287,7 +287,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         yield _Session(plan, folder, ledger, writer, screen, loaded, driver, end)
 
 
-def once_each(texts: Mapping[str | None, str]) -> list[str]:
+def _once_each(texts: Mapping[str | None, str]) -> list[str]:
     """The lines of these texts, each text once; where texts differ, behind the names of the variants that have it."""
     variants: dict[str, list[str]] = {}
     for variant, text in texts.items():

@@ -224,14 +224,14 @@ class _PartOfStudy(Study):
         return [trial for trial in self._trials if states is None or trial.state in states]
 
 
-NUM_MODELLED: Final = 250
+_NUM_MODELLED: Final = 250
 """Ended trials that are modelled at least; of so many, the best tenth are as many as of any larger number."""
-NUM_GOOD: Final = 25
-NUM_AT_ONCE: Final = 50
+_NUM_GOOD: Final = 25
+_NUM_AT_ONCE: Final = 50
 """Trials are left out in batches of this size, since the best ones must be found each time."""
 
 
-class BoundedTPE(TPESampler):
+class _BoundedTPE(TPESampler):
     """Multivariate TPE, grouped by the parameters that trials have: each branch of the loss has a model of its own.
 
     `constant_liar` keeps trials that run at the same time apart.
@@ -266,8 +266,8 @@ class BoundedTPE(TPESampler):
         of_study = study.get_trials(deepcopy=False)  # in the order of their numbers, without a gap
         trials = [of_study[number] for number in self._kept] + of_study[self._num_seen :]
         ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
-        if (excess := len(ended) - NUM_MODELLED) >= NUM_AT_ONCE:
-            _, others = _split_trials(study, ended, NUM_GOOD)
+        if (excess := len(ended) - _NUM_MODELLED) >= _NUM_AT_ONCE:
+            _, others = _split_trials(study, ended, _NUM_GOOD)
             oldest = {trial.number for trial in others[:excess]}
             trials = [trial for trial in trials if trial.number not in oldest]
             self._kept, self._num_seen = [trial.number for trial in trials], len(of_study)
@@ -275,7 +275,7 @@ class BoundedTPE(TPESampler):
 
 
 _SAMPLERS: Final[Mapping[str, Callable[[int], BaseSampler]]] = {
-    "tpe": BoundedTPE,
+    "tpe": _BoundedTPE,
     "random": RandomSampler,
     # With Optuna's population of 50, a search of some dozen trials would stay in its first, random generation.
     "nsga2": lambda seed: NSGAIISampler(population_size=16, seed=seed),

@@ -39,11 +39,11 @@ from dice_ray.tuning.samplers import (
 from dice_ray.tuning.space import BATCH_SIZE, Space
 from dice_ray.tuning.trial import SCORE, TrialResult
 
-ASK_SECONDS: Final = 1.0
+_ASK_SECONDS: Final = 1.0
 """How often the cluster is asked for its machines."""
 
 
-class SearchPlan(Protocol):
+class _SearchPlan(Protocol):
     """What a searcher is told of a sweep, by the attributes of `SweepPlan`."""
 
     @property
@@ -80,7 +80,7 @@ class SweepSearcher(OptunaSearch):
     """
 
     def __init__(
-        self, plan: SearchPlan, history: History, known: History | None = None, num_rows: int | None = None
+        self, plan: _SearchPlan, history: History, known: History | None = None, num_rows: int | None = None
     ) -> None:
         space = Space(plan.space, num_rows)
         self._objectives: tuple[str, ...] = plan.objectives
@@ -229,7 +229,7 @@ class AsManyAsFit(ConcurrencyLimiter):
         super().__init__(searcher, max_concurrent=needs.most_at_once(ray.nodes, is_fixed=ray.is_fixed))
 
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
-        if time.monotonic() - self._asked >= ASK_SECONDS:
+        if time.monotonic() - self._asked >= _ASK_SECONDS:
             nodes, self._asked = self._ray.nodes_now(), time.monotonic()
             self.max_concurrent = self._needs.most_at_once(nodes, is_fixed=self._ray.is_fixed)
         suggestion: dict[str, Any] | None = super().suggest(trial_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from search_spaces import arms
 
-LOSSES = (
+_LOSSES = (
     "cross_entropy",
     "weighted_cross_entropy",
     "focal",
@@ -18,5 +18,5 @@ LOSSES = (
     "asymmetric",
 )
 """All losses except `custom`; a study leaves out those that do not support the link of its task."""
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in LOSSES} | arms.ARMS
+ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | arms.ARMS
 BASELINE = "cross_entropy"

@@ -5,15 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-FACTORS = {"decay 0": {"decay": 0.0}} | {
+_FACTORS = {"decay 0": {"decay": 0.0}} | {
     f"decay {decay} {gradient}": {"decay": decay, "decay_gradient": gradient}
     for decay, gradient in product((0.01, 0.1, 1.0), ("full", "stopped"))
 }
 ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
     f"{factor}, {scope}, gamma {gamma}": {
         f"loss.self_adjusting_dice.{key}": value
-        for key, value in {**FACTORS[factor], "scope": scope, "gamma": gamma}.items()
+        for key, value in {**_FACTORS[factor], "scope": scope, "gamma": gamma}.items()
     }
-    for factor, scope, gamma in product(FACTORS, ("batch", "example"), (0.01, 1.0))
+    for factor, scope, gamma in product(_FACTORS, ("batch", "example"), (0.01, 1.0))
 }
 BASELINE = "cross_entropy"

@@ -9,19 +9,18 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-LOSSES = ("cross_entropy", "self_adjusting_dice")
-CONTROLS = {"prior bias": {"model.head_bias": "prior"}, "oversampling": {"data.oversampling": "balanced"}}
+_CONTROLS = {"prior bias": {"model.head_bias": "prior"}, "oversampling": {"data.oversampling": "balanced"}}
 
 ARMS: dict[str, dict[str, Any]] = {
-    ", ".join([loss, *(name for name, is_on in zip(CONTROLS, chosen, strict=True) if is_on)]): {
+    ", ".join([loss, *(name for name, is_on in zip(_CONTROLS, chosen, strict=True) if is_on)]): {
         "loss": loss,
         **{
             path: value
-            for settings, is_on in zip(CONTROLS.values(), chosen, strict=True)
+            for settings, is_on in zip(_CONTROLS.values(), chosen, strict=True)
             if is_on
             for path, value in settings.items()
         },
     }
-    for loss, chosen in product(LOSSES, product((False, True), repeat=2))
+    for loss, chosen in product(("cross_entropy", "self_adjusting_dice"), product((False, True), repeat=2))
 }
 BASELINE = "cross_entropy"

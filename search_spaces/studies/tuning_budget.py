@@ -10,7 +10,8 @@ from typing import Any
 from search_spaces.draws import draws
 from search_spaces.optimizer_tuning import optimizer_tuning
 
-LOSSES = ("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in LOSSES}
+ARMS: dict[str, dict[str, Any]] = {
+    loss: {"loss": loss} for loss in ("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
+}
 BASELINE = "cross_entropy"
 SETTINGS = draws(optimizer_tuning, 12)

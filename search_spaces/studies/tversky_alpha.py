@@ -8,7 +8,7 @@ from search_spaces import arms
 
 ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
     f"{name} {tenths / 10}": {**settings, "loss.tversky.alpha": tenths / 10}
-    for name, settings in (("paper_tl", arms.PAPER_TL), ("tversky", {"loss": "tversky"}))
+    for name, settings in (("paper_tl", arms.ARMS["paper_tl"]), ("tversky", {"loss": "tversky"}))
     for tenths in range(1, 10)
 }
 BASELINE = "cross_entropy"

@@ -19,7 +19,7 @@ import optuna
 from optuna.trial import Trial
 
 from analysis.statistics.intervals import t_interval
-from dice_ray.tuning.samplers import NUM_AT_ONCE, NUM_MODELLED, BoundedTPE
+from dice_ray.tuning.samplers import _NUM_AT_ONCE, _NUM_MODELLED, _BoundedTPE
 
 NOISE = 0.02
 SHAPE = np.array(
@@ -73,7 +73,7 @@ def main() -> None:
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    shared = NUM_MODELLED + NUM_AT_ONCE
+    shared = _NUM_MODELLED + _NUM_AT_ONCE
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; {arguments.trials} trials")
     figures = {}
     for function in (hartmann, branched):
@@ -86,7 +86,7 @@ def main() -> None:
             for name in values:
                 study = copy.deepcopy(start)
                 if name == "a part":
-                    study.sampler = BoundedTPE(seed + 1)
+                    study.sampler = _BoundedTPE(seed + 1)
                 times[name].append(go_on(study, function, seed, arguments.trials - shared))
                 values[name].append(study.best_trial.user_attrs["value"])
         for name in values:

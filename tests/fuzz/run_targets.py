@@ -98,7 +98,7 @@ def read_ledger(given: bytes, folder: Path) -> None:
     (run / LEDGER).write_bytes(given)
     ledger = ledger_in(run)
     SWEEP.model_copy(update={"seeds": 1}).reruns(ledger)
-    recorder.clean_up(SWEEP, ledger, run / "trials", [*ledger.outcomes])
+    recorder._clean_up(SWEEP, ledger, run / "trials", [*ledger.outcomes])
     for spec in ledger.unfinished:
         with suppress(ValueError):
             SWEEP.config(spec)

@@ -16,7 +16,7 @@ from dice_ray.tracking.reader import read
 from dice_ray.tuning import plan_file, runner
 from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
-from dice_ray.tuning.runner import once_each
+from dice_ray.tuning.runner import _once_each
 from dice_ray.tuning.study import StudyPlan, Variant
 
 
@@ -32,10 +32,10 @@ def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...])
 def test_what_all_variants_read_is_said_once() -> None:
     """Finds a study over drawn settings, all of one data set, that begins with the same lines for each of them."""
     text = "data: 9 train\n  1 dropped"
-    assert once_each({"01": text, "02": text}) == once_each({None: text}) == ["data: 9 train", "  1 dropped"]
-    several = once_each({"tweets": text, "news": "data: 8 train", "tweets again": text})
+    assert _once_each({"01": text, "02": text}) == _once_each({None: text}) == ["data: 9 train", "  1 dropped"]
+    several = _once_each({"tweets": text, "news": "data: 8 train", "tweets again": text})
     assert several == ["tweets, tweets again: data: 9 train", "  1 dropped", "news: data: 8 train"]
-    assert once_each({"tweets": "", "news": "Warning: few"}) == ["news: Warning: few"]
+    assert _once_each({"tweets": "", "news": "Warning: few"}) == ["news: Warning: few"]
 
 
 @pytest.mark.usefixtures("uri")
@@ -97,7 +97,8 @@ def test_what_earlier_calls_read_of_other_variants_stays_with_the_study(
 @pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
-    plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
+    digest = resolve(layers).splits().digest
+    plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2), digest=digest)
     done, failed, *missing = (cell.id for cell in plan.grid().cells)
     folder = tmp_path / "study"
     folder.mkdir()

@@ -16,7 +16,7 @@ from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, runner
-from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, estimate, timing_key
+from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, _timing_key, estimate
 from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
@@ -74,7 +74,7 @@ def test_of_the_loss_only_the_passes_of_the_encoder_decide_how_long_a_run_takes(
 ) -> None:
     def key(**values: object) -> str:
         paths = {path.replace("__", "."): value for path, value in values.items()}
-        return timing_key(resolve([*layers, values_layer("trial", paths)]))
+        return _timing_key(resolve([*layers, values_layer("trial", paths)]))
 
     assert key() == key(loss="focal", training__seed=3, data__split_seed=3, model__head_bias="prior")
     assert key() == key(loss__dice__scope="example")

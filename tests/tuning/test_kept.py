@@ -50,7 +50,7 @@ def test_a_sweep_keeps_the_checkpoints_of_its_best_alone(
     assert plan.retained(ledger) == {"0003", "0001"}
     plan = plan.model_copy(update={"top": 1})
     for _ in range(2):
-        recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+        recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
 
@@ -60,7 +60,7 @@ def test_nothing_is_deleted_behind_a_link(tmp_path: Path, ledger: Ledger, layers
     elsewhere = (tmp_path / "trials/0001").rename(tmp_path / "elsewhere")
     (tmp_path / "trials/0001").symlink_to(elsewhere)
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, top=1)
-    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert {"best.pt", "last.pt", "encoder"} < {path.name for path in elsewhere.iterdir()}
 
 
@@ -70,18 +70,18 @@ def test_those_that_may_run_again_are_kept(tmp_path: Path, ledger: Ledger, layer
     # Equal configurations run again once: the third best stands in.
     assert plan.retained(ledger) == {"0003", "0001"}
     for cell, score in zip(plan.reruns(ledger), (0.25, 0.5), strict=True):
-        recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+        recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
         ledger.append(cell)
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
     assert ranking.best_in(ledger) == "0001"
-    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     more = plan.model_copy(update={"seeds": 2})
     for cell, score in zip(more.reruns(ledger)[2:], (0.75, 0.25), strict=True):
         ledger.append(cell)
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
     assert ranking.best_in(ledger) == "0003"
-    recorder.clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder._clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
     assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
     for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
         ledger.append(TrialSpec(id=id_, params={"lr": score}, seed=1))
@@ -91,7 +91,7 @@ def test_those_that_may_run_again_are_kept(tmp_path: Path, ledger: Ledger, layer
 
 def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("precision", "recall"))
-    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert all({"best.pt", "encoder"} <= names for names in left(tmp_path).values())
 
 
@@ -99,7 +99,7 @@ def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:
     plan = StudyPlan(name="study", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
-    recorder.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     scored = {"best.pt", "config.yaml", "encoder", "test"}
     whole = scored | {"last.pt", "before.pt"}
     assert left(tmp_path) == {"0001": scored, "0002": whole, "0003": scored, "0004": scored, "0005": whole}

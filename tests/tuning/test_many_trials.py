@@ -97,10 +97,10 @@ def test_the_end_of_a_trial_ranks_those_alone_that_may_be_retained(plan: SweepPl
         of_objectives = plan.model_copy(update={"objectives": objectives, "scheduler": "none"})
         for num in (100, 400):
             ledger = ledger_with(with_ended(num), tmp_path / f"{num}")
-            retained = recorder.clean_up(of_objectives, ledger, tmp_path, ledger.outcomes)
+            retained = recorder._clean_up(of_objectives, ledger, tmp_path, ledger.outcomes)
             if not objectives:
                 assert retained == plan.retained(ledger)
-            calls.append(num_calls(partial(recorder.clean_up, of_objectives, ledger, tmp_path, {"0001"} | retained)))
+            calls.append(num_calls(partial(recorder._clean_up, of_objectives, ledger, tmp_path, {"0001"} | retained)))
     assert max(calls) < 1.3 * min(calls[:2])
 
 
@@ -150,7 +150,7 @@ def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of
 def _ended(plan: SweepPlan, ledger: Ledger, spec: TrialSpec, score: float, retained: set[str]) -> set[str]:
     ledger.append(spec)
     ledger.append(TrialOutcome(id=spec.id, state="done", curve=((1, score),), metrics=({},)))
-    return recorder.clean_up(plan, ledger, ledger.path.parent, {spec.id} | retained)
+    return recorder._clean_up(plan, ledger, ledger.path.parent, {spec.id} | retained)
 
 
 def test_a_configuration_is_written_by_libyaml(layers: tuple[Layer, ...]) -> None:

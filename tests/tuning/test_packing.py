@@ -18,7 +18,7 @@ from dice_ray.errors import ConfigError, RunError
 from dice_ray.run.cluster import LOOPBACK, Node
 from dice_ray.tuning import estimate
 from dice_ray.tuning.estimate import _Rehearsed, measured_share
-from dice_ray.tuning.resources import _CONTEXT, _MARGIN, Demand, share_of, share_of_gpu, shared
+from dice_ray.tuning.resources import _CONTEXT, _MARGIN, Demand, _share_of_gpu, share_of, shared
 from dice_ray.tuning.sweep import SweepPlan
 from tests.machines import of_driver
 from tests.tuning.test_estimate import REHEARSAL, SPACE
@@ -31,7 +31,7 @@ GIB = 2**30
 def test_as_many_trials_share_a_gpu_as_its_memory_holds(peak: int, memory: int) -> None:
     """Finds a share that lets one trial too many onto a GPU, or one too few."""
     fitting = max(1, int(memory / (_MARGIN * peak + _CONTEXT)))
-    share = share_of_gpu(peak, memory)
+    share = _share_of_gpu(peak, memory)
     assert Demand(1, share).slots([Node(10_000, 1)]) == (fitting if fitting <= 100 else fitting - 1)
     assert share == round(share, 4), "Ray cuts off what is finer"
     assert (fitting + 1) * share > 1
@@ -39,9 +39,9 @@ def test_as_many_trials_share_a_gpu_as_its_memory_holds(peak: int, memory: int) 
 
 def test_the_largest_run_decides_and_a_run_without_gpu_asks_for_none() -> None:
     runs = [replace(REHEARSAL, peak_gpu_memory=peak * GIB, gpu_memory=80 * GIB) for peak in (1, 16, 4)]
-    assert share_of(runs) == share_of_gpu(16 * GIB, 80 * GIB) == 0.25
-    assert share_of_gpu(100 * GIB, 80 * GIB) == 1
-    assert share_of_gpu(0, 0) == share_of([]) == 0
+    assert share_of(runs) == _share_of_gpu(16 * GIB, 80 * GIB) == 0.25
+    assert _share_of_gpu(100 * GIB, 80 * GIB) == 1
+    assert _share_of_gpu(0, 0) == share_of([]) == 0
 
 
 def sweep(layers: tuple[Layer, ...], **launch: object) -> SweepPlan:

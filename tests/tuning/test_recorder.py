@@ -17,7 +17,7 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.callback import last_reason
+from dice_ray.tuning.callback import _last_reason
 from dice_ray.tuning.cells import Asked
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.recorder import Recorder
@@ -201,7 +201,7 @@ def test_the_reason_is_that_of_the_last_failure() -> None:
     noted = ""
     for number, (error, reason) in enumerate(errors.items(), 1):
         noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
-        assert last_reason(noted) == reason
+        assert _last_reason(noted) == reason
 
 
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:

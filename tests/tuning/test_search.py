@@ -239,7 +239,7 @@ class Growing(Cluster):
 
 def test_the_number_of_trials_follows_that_of_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Finds a sweep that keeps the number of its start, and one that hands out all its trials at once."""
-    monkeypatch.setattr(search, "ASK_SECONDS", 0)
+    monkeypatch.setattr(search, "_ASK_SECONDS", 0)
     monkeypatch.setattr(Growing, "num_nodes", 2)
     cells = [TrialSpec(id=f"cell{number}", params={}, seed=0) for number in range(20)]
     ray = Growing((Node(1, 0), Node(1, 0)), tmp_path, is_fixed=False)

@@ -109,7 +109,7 @@ def old(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
 
 def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(old: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
-    earlier.check_warm_start(plan, old)
+    earlier._check_warm_start(plan, old)
     folder = old.with_name("next")
     folder.mkdir()
     shutil.copyfile(old / LEDGER, folder / WARM_START)
@@ -140,7 +140,7 @@ def test_an_earlier_sweep_of_another_encoder_is_refused(old: Path, layers: tuple
     layers = (*layers, values_layer("--set", {"model.encoder": "minilm"}))
     plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
     with pytest.raises(RunError, match=r"earlier must hold a sweep of the encoder 'minilm', .* got 'tiny'"):
-        earlier.check_warm_start(plan, old)
+        earlier._check_warm_start(plan, old)
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_an_earlier_sweep_of_the_same_files_in_another_folder(tmp_path: Path) ->
     assert earlier._sweep_in(tmp_path / "sweep", plans["here"].base(), digest).plan.name == "there"
     (tmp_path / "here/train.tsv").write_text("a\tb\tlabel\n" + "".join(f"{n}\ty{n}\t{n % 2}\n" for n in range(40)))
     with pytest.raises(RunError, match=r"a sweep of the same data, .* they were changed"):
-        earlier.check_warm_start(plans["here"], tmp_path / "sweep")
+        earlier._check_warm_start(plans["here"], tmp_path / "sweep")
 
 
 def test_a_sweep_of_other_data_or_a_study_says_nothing_here(old: Path, layers: tuple[Layer, ...]) -> None:
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
-        earlier.check_warm_start(SweepPlan(name="next", layers=other, space=SPACE, trials=2), old)
+        earlier._check_warm_start(SweepPlan(name="next", layers=other, space=SPACE, trials=2), old)
     plan_file.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), old.with_name("old"))
     with pytest.raises(RunError, match=r"a sweep of the same data, .* \(digest 77aa then"):
-        earlier.check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("old"))
+        earlier._check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("old"))
     study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
     plan_file.store(study, old.with_name("study"))
     with pytest.raises(RunError, match="it holds a study"):
-        earlier.check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("study"))
+        earlier._check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("study"))
