@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.formats import ScoreFormat
 from analysis.frames import (
     Findings,
     all_params,
@@ -115,6 +116,16 @@ class AtBudget:
         The best of half of them would rest on two independent searches.
         """
         return max(1, self.num_draws // 3)
+
+    @property
+    def score_format(self) -> ScoreFormat:
+        """How its table writes scores and differences."""
+        return ScoreFormat.of(self.metric, (score.mean for arm in self.arms for score in arm.scores))
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a verdict, which has a certainty."""
+        return self.outcome in ("no_difference", "different")
 
     @property
     def outcome(self) -> BudgetOutcome:

@@ -10,6 +10,7 @@ from typing import Final
 
 import pandas as pd
 
+from analysis.formats import ScoreFormat
 from analysis.frames import (
     Findings,
     by_seed,
@@ -138,6 +139,11 @@ class Comparison:
     rarest_class: tuple[str, int] | None
     controls: tuple[Control, ...] = ()
     num_units: int = 0
+
+    @property
+    def score_format(self) -> ScoreFormat:
+        """How its table writes the scores."""
+        return ScoreFormat.of(self.metric, (arm.score.mean for arm in self.arms))
 
     @property
     def num_tests(self) -> int:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.comparison import Comparison
-from analysis.decision import score_format
 from analysis.formats import ScoreFormat
 from analysis.frames import tag_values
 from analysis.statistics.intervals import ALPHA, holm
@@ -129,4 +128,4 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
 
 def format_over_data_sets(compared: Sequence[Comparison]) -> ScoreFormat:
     """In percent only if the scores of all data sets are."""
-    return ScoreFormat(percent=all(score_format(each).percent for each in compared))
+    return ScoreFormat(percent=all(each.score_format.percent for each in compared))

@@ -216,6 +216,18 @@ class Findings:
         variants = tag_values(cells, schema.VARIANT).dropna().unique()
         return self.data.get(str(variants[0]) if len(variants) else "", {})
 
+    def sizes_of(self, cells: pd.DataFrame) -> dict[str, str]:
+        """The rows of dev and test and their rarest class in words, by split, as stored at the start of the study."""
+        stored = self.data_of(cells)
+        rarest = {
+            split: f", {found['count']:,} {found['label']}"
+            if found.get("together")
+            else f", {found['count']:,} of them {found['label']} (the rarest class that is scored)"
+            for split, found in stored.get("rarest", {}).items()
+        }
+        sizes = stored.get("sizes", {})
+        return {split: f"{sizes[split]:,} rows{rarest.get(split, '')}" for split in ("dev", "test") if split in sizes}
+
     @property
     def _cells(self) -> pd.DataFrame:
         return of_kind(self.frame, "cell")

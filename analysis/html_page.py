@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from analysis.verdict import Card
+    from analysis.verdict.base import Card
 
 FOLDER: Final = Path(__file__).with_name("templates")
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from analysis.budget import at_budget
-from analysis.budget_wording import sentences_at_budget
-from analysis.comparison import CONSTANT, comparisons
+from analysis.comparison import comparisons
 from analysis.data_sets import sentence_over_data_sets
-from analysis.decision import verdict
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, of_kind, scores, states, tag_values
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.sweep import LEAST_TRIALS, best_trial, too_few
-from analysis.wording import sentences
+from analysis.verdict import verdicts
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
@@ -40,25 +36,10 @@ def metrics(findings: Findings) -> dict[str, float]:
     names have the place between metric and arm where a study compares on several data sets, encoders or variants.
     """
     found: dict[tuple[str, ...], float] = {}
-    compared = comparisons(findings)
-    for comparison in compared:
-        place = (comparison.place,) if len(compared) > 1 else ()
-        for arm in comparison.arms:
-            if arm.name == CONSTANT or not arm.score.num:
-                continue
-            bounds = {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}
-            found |= {
-                (f"{comparison.metric}{bound}", *place, arm.name): value
-                for bound, value in bounds.items()
-                if not math.isnan(value)
-            }
-    studied = at_budget(findings)
-    for study in studied:
-        place = (study.place,) if len(studied) > 1 else ()
-        found |= {
-            (f"{study.metric} best of {study.budget}", *place, arm.name): arm.scores[study.budget - 1].mean
-            for arm in study.arms
-        }
+    made = verdicts(findings)
+    for each in made:
+        place = (each.place,) if len(made) > 1 else ()
+        found |= {(metric, *place, arm): value for (metric, arm), value in each.metrics().items()}
     if best := best_trial(findings):
         found[(schema.best_metric(best.metric),)] = best.score
     return _by_name(found)
@@ -104,18 +85,11 @@ def _is_accepted(name: str) -> bool:
 
 def summary(findings: Findings) -> Iterator[str]:
     """The sentences, the most important first."""
-    compared = comparisons(findings)
-    yield from sentence_over_data_sets(compared)
-    for comparison in compared:
-        prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in sentences(verdict(comparison)))
-        collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
-        if collapsed:
-            yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."
-    studied = at_budget(findings)
-    for study in studied:
-        prefix = f"On {study.place}: " if len(studied) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in sentences_at_budget(study))
+    yield from sentence_over_data_sets(comparisons(findings))
+    made = verdicts(findings)
+    for each in made:
+        prefix = f"On {each.place}: " if len(made) > 1 else ""
+        yield from (f"{prefix}{sentence}" for sentence in each.sentences())
     parents = of_kind(findings.frame, "run", "sweep", "study")
     for warnings in dict.fromkeys(tag_values(parents, schema.FEW_ITEMS).dropna()):
         yield from str(warnings).splitlines()

@@ -1,4 +1,4 @@
-"""The report of an experiment: summary, tables and figures, as HTML, Markdown, LaTeX, text, CSV and pictures."""
+"""The report of an experiment: summary, tables and figures, as HTML, Markdown, text, CSV, LaTeX and pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from analysis import html_page
-from analysis.budget_wording import cards_at_budget
 from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
@@ -22,12 +21,13 @@ from analysis.origin import Origin, origins
 from analysis.outcome import summary
 from analysis.paper.tables import formulas, paper_tables
 from analysis.tables.across import across_data_sets, across_data_sets_of, arms_side_by_side, losses_side_by_side
-from analysis.tables.base import ReportTable, in_latex, in_markdown
+from analysis.tables.base import ReportTable, in_markdown
 from analysis.tables.by_number import at_equal_budget, scores_by_ratio, variance_components
 from analysis.tables.items import by_class, confusion, worst_items
 from analysis.tables.runs import all_runs, best_trials, by_loss, pareto_front, trained_alone, without_score
 from analysis.tables.study import comparison, left_out
-from analysis.verdict import Card, cards
+from analysis.verdict import verdicts
+from analysis.verdict.base import Card, card_of
 from dice_ray.errors import InputError, RunError, one_line
 
 MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
@@ -119,52 +119,17 @@ class Report:
         """The report as one page that needs no other file and no network."""
         return html_page.page(self.title, self.cards, self.summary, self.tables, self.figures, self.origins)
 
-    def latex(self) -> str:
-        """A LaTeX document that reads the tables and pictures from the files beside it."""
-        figures = [
-            (
-                r"\begin{figure}[htbp]",
-                rf"\centering\includegraphics[width=\linewidth,height=.8\textheight,keepaspectratio]{{{figure.name}.png}}",
-                rf"\caption{{{in_latex(f'{figure.title}. {figure.caption}')}}}",
-                r"\end{figure}",
-            )
-            for figure in self.figures
-        ]
-        return "\n".join(
-            [
-                "% pdflatex report.tex; lualatex if names have other than Latin letters",
-                r"\documentclass{article}",
-                r"\usepackage{booktabs,graphicx,xcolor}",
-                r"\usepackage[margin=2cm,landscape]{geometry}",
-                rf"\title{{{in_latex(self.title)}}}",
-                r"\date{}",
-                r"\begin{document}",
-                r"\maketitle",
-                *(card.latex() for card in self.cards),
-                *(rf"{in_latex(sentence)}\par" for sentence in self.summary),
-                *(rf"\input{{{table.name}.tex}}" for table in self.tables),
-                *(line for figure in figures for line in figure),
-                r"\end{document}",
-                "",
-            ]
-        )
-
     def write(self, folder: Path) -> list[Path]:
         """Write the report and return the paths written, the HTML page first.
 
-        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, all trials or
-        cells as CSV, each figure as PNG and SVG, and each plan as YAML. Deletes files of the previous report that this
+        Writes `report.html` and `report.md`, each table as CSV and LaTeX, all trials or cells as CSV, each figure as
+        PNG and SVG, and each plan as YAML. Deletes files of the previous report that this
         one does not write.
 
         Raises:
             InputError: A file would be replaced that no report has written, or that was changed since.
         """
-        contents = {
-            "report.html": self.html(),
-            "report.md": self.markdown(),
-            "report.tex": self.latex(),
-            "report.txt": self.text(),
-        }
+        contents = {"report.html": self.html(), "report.md": self.markdown()}
         for table in self.tables:
             contents |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex()}
         contents |= {f"{table.name}.csv": table.csv() for table in self.unshown}
@@ -293,6 +258,7 @@ def report(findings: Findings) -> Report:
     frame = findings.frame
     parents = of_kind(frame, "sweep", "study")["name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
-    shown = (*cards(findings), *cards_at_budget(findings))
+    made = verdicts(findings)
+    cards = tuple(card_of(each, findings, each.place if len(made) > 1 else "") for each in made)
     sentences, runs = tuple(summary(findings)), tuple(all_runs(findings))
-    return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), shown, runs)
+    return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), cards, runs)

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.budget import at_budget
-from analysis.budget_wording import format_at_budget
 from analysis.comparison import CONSTANT, comparisons
-from analysis.decision import score_format
 from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import by_seed, param_values, scores, test_per_train
@@ -195,7 +193,7 @@ def _gains(of: ByRatio) -> tuple[Panel, ...]:
             if arm.difference and arm.difference.interval.num:
                 of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else of.plain, {})
                 of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
-    of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in of.comparisons.values()))
+    of_gain = ScoreFormat(percent=all(compared.score_format.percent for compared in of.comparisons.values()))
     return tuple(
         Panel(
             name, f"gain in {of.metric}", of_gain, tuple(Line.through(*line) for line in sorted(points[name].items()))
@@ -219,7 +217,7 @@ def score_by_budget(findings: Findings) -> list[Figure]:
             "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
             f"verdict{f', and the {CONSTANT}' if each.constant else ''}."
         )
-        panel = Panel("", each.metric, format_at_budget(each), tuple(lines))
+        panel = Panel("", each.metric, each.score_format, tuple(lines))
         title, number = f"Score by tuning budget{on_place(each.place)}", "settings tried (the best by dev counts)"
         figures.append(ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget))
     return figures

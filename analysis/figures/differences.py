@@ -12,12 +12,11 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
-from analysis.decision import score_format
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import place_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Interval
-from analysis.wording import is_one_search
+from analysis.verdict.over_seeds import is_one_search
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def forests(findings: Findings) -> list[Figure]:
                     title,
                     compared.metric,
                     compared.baseline,
-                    score_format(compared),
+                    compared.score_format,
                     tuple(rows),
                     compared.at_threshold_of_score,
                 )

@@ -9,7 +9,6 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.data_sets import format_over_data_sets, over_data_sets
-from analysis.decision import score_format
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, losses, of_kind, parent_tag, scores
 from analysis.statistics.best_arm import TUNED
@@ -110,7 +109,7 @@ def _arm_row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, An
             f"{study}: difference_low": difference and difference.low,
             f"{study}: difference_high": difference and difference.high,
         }
-        of = score_format(comparison)
+        of = comparison.score_format
         cells |= {
             f"{study}: {of.heading(comparison.metric)}": of.show_interval(arm.score) if arm else "",
             f"{study}: seeds": str(arm.score.num or "") if arm else "",

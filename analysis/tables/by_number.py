@@ -9,7 +9,6 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
-from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided, of_failed, shown_bounds
 from analysis.comparison import CONSTANT
 from analysis.formats import named, on_place
 from analysis.frames import Findings
@@ -17,6 +16,7 @@ from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
+from analysis.verdict.equal_budget import AtEqualBudget, failed_in_variance, shown_share_bounds
 from dice_ray.errors import counted
 
 _MEANINGS: Final = {
@@ -37,7 +37,7 @@ def at_equal_budget(findings: Findings) -> list[ReportTable]:
 def _budget_table(name: str, of: AtBudget) -> ReportTable:
     known = {budget for arm in of.arms for budget in arm.differences}
     budgets = sorted(known, key=lambda budget: (budget != of.budget, budget))
-    score_format, minus = format_at_budget(of), f"minus {of.baseline}"
+    score_format, minus = of.score_format, f"minus {of.baseline}"
     numbers: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
@@ -45,7 +45,7 @@ def _budget_table(name: str, of: AtBudget) -> ReportTable:
         rows = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
         rows += [(CONSTANT, of.constant, None)] if of.constant else []
         for arm, score, difference in rows:
-            if difference and not (is_decided(of) and difference.is_significant):
+            if difference and not (of.is_decided and difference.is_significant):
                 marks |= {(len(shown), heading): "grey" for heading in (minus, HOLM_P)}
             numbers.append(
                 {"best_of": budget, "arm": arm, "mean": score.mean, "low": score.low, "high": score.high}
@@ -86,7 +86,7 @@ def _budget_notes(of: AtBudget) -> Iterator[str]:
             f"Each seed drew its own test split: the variance of seeds has the factor 1/R + {of.test_per_train:.2f} of "
             "Nadeau and Bengio (2003)."
         )
-    yield headline_at_budget(of)
+    yield AtEqualBudget(of).headline()
     yield "Grey, or italic: not significantly different from the baseline."
 
 
@@ -98,7 +98,7 @@ def variance_components(findings: Findings) -> list[ReportTable]:
 
 def _variance_table(name: str, of: AtBudget) -> ReportTable:
     total = sum(of.variances.values())
-    show = format_at_budget(of).show
+    show = of.score_format.show
     varied = f" ({', '.join(of.varied)})" if of.varied else ""
     # With one seed which settings suit which arm is not told apart from the residual.
     meanings = _MEANINGS if BOTH in of.variances else _MEANINGS | {RESIDUAL: f"{_MEANINGS[BOTH]}, and all else"}
@@ -111,7 +111,7 @@ def _variance_table(name: str, of: AtBudget) -> ReportTable:
     shown = pd.DataFrame(
         {
             "source": source,
-            "share (%)": f"{100 * variance / total:.1f}{shown_bounds(of, source, 1)}",
+            "share (%)": f"{100 * variance / total:.1f}{shown_share_bounds(of, source, 1)}",
             "standard deviation": show(math.sqrt(variance)),
             "what varies": meanings[source].format(varied=varied),
         }
@@ -121,10 +121,8 @@ def _variance_table(name: str, of: AtBudget) -> ReportTable:
         f"Variance components of {of.metric} of single runs: {len(of.arms)} arms, {of.num_draws} settings and "
         f"{counted(of.num_seeds, 'seed')}, each combination once, all effects random (analysis of variance; a negative "
         "estimate is 0). The shares of loss and settings are those among these arms and settings, with their 95 % "
-        "intervals by the F test against the interaction."
+        f"intervals by the F test against the interaction.{failed_in_variance(of)}"
     )
-    if num := sum(of.num_failed.values()):
-        note += f" {of_failed(num)}"
     return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))
 
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
-from analysis.decision import score_format, verdict
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
-from analysis.wording import headline, is_one_search
+from analysis.verdict.decision import decide
+from analysis.verdict.over_seeds import OverSeeds, is_one_search
 from dice_ray.tracking import schema
 
 ON_NEW_DATA: Final = "on new data"
@@ -29,7 +29,7 @@ def comparison(findings: Findings) -> list[ReportTable]:
 
 def _table(name: str, compared: Comparison) -> ReportTable:
     arms, folds = _in_order(compared)
-    scale = score_format(compared)
+    scale = compared.score_format
     counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
     data = pd.DataFrame([_numbers(arm) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
     unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
@@ -125,7 +125,7 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
     """The winner in bold; differences to the baseline that are not significant in grey."""
     marks: dict[tuple[int, str], Mark] = {}
     score, minus = shown.columns[1], shown.columns[3]
-    winner = verdict(compared).winner
+    winner = decide(compared).winner
     for number, arm in enumerate(arms):
         if winner and arm.name == winner.name:
             marks[number, score] = "bold"
@@ -168,7 +168,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
             "share of positives."
         )
-    yield headline(verdict(compared))
+    yield OverSeeds(decide(compared)).headline()
     yield from _tuning(compared)
     weights = tag_values(compared.cells, schema.CLASS_WEIGHTS).groupby(compared.cells["arm"]).first().dropna()
     if len(weights):

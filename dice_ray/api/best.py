@@ -42,38 +42,30 @@ class Best:
         return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
 
 
-def best_of(name: str, of_experiment: Findings) -> Best:
+def best_of(name: str, found: Findings) -> Best:
     """The best trial of a sweep, or the winner of a study.
 
     Raises:
         RunError: Nothing has a score, or the study has no winner or is on several data sets.
     """
-    from analysis.budget import at_budget
-    from analysis.budget_wording import headline_at_budget
-    from analysis.comparison import comparisons
-    from analysis.decision import verdict
     from analysis.frames import has_objectives
     from analysis.sweep import best_trial
-    from analysis.wording import headline
+    from analysis.verdict import verdicts
 
-    if studied := at_budget(of_experiment):
-        headlines = " ".join(map(headline_at_budget, studied))
-        raise RunError(f"{name} compares arms over drawn settings, and has no single best one: {headlines}")
-    if made := comparisons(of_experiment):
+    if made := verdicts(found):
         if len(made) > 1:
             places = ", ".join(each.place for each in made)
             raise RunError(
                 f"the best arm must be that of one data set, and {name} compares on {places}: see its report"
             )
-        (comparison,) = made
-        shows = verdict(comparison)
-        if shows.winner is None:
-            raise RunError(f"the best arm must be a winner, and {name} has none: {headline(shows)}")
-        arm = next(arm for arm in comparison.arms if arm.name == shows.winner.name)
-        return Best(arm.name, comparison.metric, float(arm.score.mean))
-    trial = best_trial(of_experiment)
+        (verdict,) = made
+        if verdict.best is None:
+            raise RunError(f"the best arm must be a winner, and {name} has none: {verdict.headline()}")
+        arm, score = verdict.best
+        return Best(arm, verdict.metric, score)
+    trial = best_trial(found)
     if trial is None:
-        if has_objectives(of_experiment.frame):
+        if has_objectives(found.frame):
             raise RunError(f"{name} searched for several objectives, and has no best trial: see its Pareto front")
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
     # The frame holds NumPy's numbers, which JSON and YAML do not take.

@@ -86,13 +86,14 @@ def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None)
         raise RunError(
             f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
         )
+    is_study = counts.is_finished and plan.split == "test"
+    result = Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
     if counts.is_finished:
         with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
-            store_outcome(plan.name, folder)
+            store_outcome(plan.name, lambda: result.findings, folder)
     if counts.is_finished and plan.has_best and (best := best_in(ledger)) is not None:
         # The best cell may be of a variant that an earlier call asked for.
         store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
         if store_text or register:
             tracking.keep_best(place(f"{plan.name}/{best}"), plan.split, store_text=store_text, register=register)
-    is_study = counts.is_finished and plan.split == "test"
-    return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
+    return result

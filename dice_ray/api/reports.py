@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 
-        store_outcome(names[0])
+        store_outcome(names[0], lambda: findings(names[0]))
         with Writer(names[0]) as writer:
             for file in written:
                 if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG
@@ -65,11 +65,12 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     return written
 
 
-def store_outcome(name: str, folder: Path | None = None) -> None:
+def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None = None) -> None:
     """Store the scores and the summary of a sweep or study with its parent run; nothing where MLflow lacks results.
 
     Args:
         name: Of the sweep or study.
+        read: Returns its results.
         folder: Keeps what MLflow cannot store now, until a later command sends it.
     """
     from dice_ray.tracking import schema
@@ -79,7 +80,7 @@ def store_outcome(name: str, folder: Path | None = None) -> None:
     from analysis import outcome
 
     try:
-        found = findings(name)
+        found = read()
         metrics, note = outcome.metrics(found), outcome.note(found, name)
     except (RunError, UnknownNameError):
         return

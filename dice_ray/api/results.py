@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
 from dice_ray.api.best import Best, best_of
@@ -19,16 +19,13 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.budget import AtBudget
-    from analysis.decision import MoreSeeds, Verdict
     from analysis.figures.base import Figure
     from analysis.frames import Findings
     from analysis.report import Report
+    from analysis.verdict.base import MoreSeeds, Verdict
     from dice_ray.run.rehearsal import Rehearsal
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
-
-Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True)
@@ -110,47 +107,31 @@ class Result:
         Raises:
             RunError: Nothing has a score, or the study has no winner or is on several data sets.
         """
-        return self.trained or best_of(self.name, findings(self.experiment))
+        return self.trained or best_of(self.name, self.findings)
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What MLflow holds of its experiment, read once."""
+        return findings(self.experiment)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What a finished study shows on each data set, encoder and variant; empty if MLflow lacks results."""
-        shipped.folder_of("analysis")
-        from analysis.comparison import comparisons
-        from analysis.decision import verdict
-
-        return self._of_study(lambda found: tuple(map(verdict, comparisons(found))))
-
-    @cached_property
-    def at_budget(self) -> tuple[AtBudget, ...]:
-        """What a finished study of drawn settings shows on each data set and encoder; empty for all other studies."""
-        shipped.folder_of("analysis")
-        from analysis.budget import at_budget
-
-        return self._of_study(at_budget)
-
-    def _of_study(self, decide: Callable[[Findings], tuple[Shown, ...]]) -> tuple[Shown, ...]:
-        """What is decided from the stored results of a finished study; empty if MLflow lacks results."""
         if not self.is_study or self.waiting:
             return ()
+        shipped.folder_of("analysis")
+        from analysis.verdict import verdicts
+
         try:
-            return decide(self._findings)
+            return verdicts(self.findings)
         except (RunError, UnknownNameError):
             return ()
-
-    @cached_property
-    def _findings(self) -> Findings:
-        return findings(self.experiment)
 
     @property
     def headlines(self) -> tuple[str, ...]:
         """The outcome of each verdict in one sentence, as the report has it."""
-        from analysis.budget_wording import headline_at_budget
-        from analysis.wording import headline
-
-        made = [(each.comparison.place, headline(each)) for each in self.verdicts]
-        made += [(each.place, headline_at_budget(each)) for each in self.at_budget]
-        return tuple(f"On {place}: {sentence}" if len(made) > 1 else sentence for place, sentence in made)
+        made = self.verdicts
+        return tuple(f"On {each.place}: {each.headline()}" if len(made) > 1 else each.headline() for each in made)
 
     @property
     def more_seeds(self) -> MoreSeeds | None:
@@ -158,7 +139,7 @@ class Result:
         asked = [each.more for each in self.verdicts if each.more]
         if not asked:
             return None
-        from analysis.decision import MoreSeeds
+        from analysis.verdict.base import MoreSeeds
 
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
         return MoreSeeds(max(more.num for more in asked), tuple(arms))

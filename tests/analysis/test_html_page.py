@@ -16,7 +16,7 @@ from analysis.figures.paper import ImbalanceBars
 from analysis.html_page import fragment, inline, page
 from analysis.origin import Origin
 from analysis.tables.base import ReportTable
-from analysis.verdict import Card
+from analysis.verdict.base import Card
 
 NASTY = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" \'too\''
 FIGURE = ImbalanceBars("imbalance", NASTY, ((NASTY, 10, 1), ("b", 20, 5)))

@@ -1,4 +1,4 @@
-"""What a comparison of arms shows: one decision, of which `analysis/wording.py` forms all sentences.
+"""What a comparison of arms over seeds shows: one decision, of which `over_seeds.py` forms all sentences.
 
 It rests on the numbers in the table of the same comparison, so that no headline contradicts the table below it. A row
 is compared if it shares `FEW_SEEDS` seeds with the baseline; the other rows are named, and do not keep those from being
@@ -9,23 +9,21 @@ them, no run without a score, and exceeds the constant predictor.
 from __future__ import annotations
 
 import math
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from analysis.comparison import CONSTANT, Arm, Comparison
-from analysis.formats import ScoreFormat
 from analysis.frames import states
 from analysis.statistics.best_arm import TUNED, BestArm
 from analysis.statistics.intervals import FEW_SEEDS, NO_SPREAD
 from analysis.statistics.power import seeds_needed
+from analysis.verdict.base import MoreSeeds, ToldApart
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
-ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
-"""Whether the arms can be told apart."""
+Obstacle: TypeAlias = Literal["no_shared_seed", "higher_mean", "not_significant", "failed_runs", "not_useful"]
 ANSWERS: Final[dict[Outcome, ToldApart]] = {
     "nothing": "TOO FEW RUNS",
     "all_collapsed": "NO",
@@ -37,33 +35,22 @@ ANSWERS: Final[dict[Outcome, ToldApart]] = {
 
 
 @dataclass(frozen=True)
-class MoreSeeds:
-    """The seeds that would answer the question of a study.
+class Aim:
+    """A difference that more seeds may show.
 
     Attributes:
-        num: How many in all, those that have run among them.
-        arms: The arms to run them with; empty for those that have run.
-        shows: What they would show; empty if they only make the arms comparable.
+        row: The row that is ahead of `rival`, or that differs from the baseline.
+        rival: The row of another arm; None for the baseline.
+        mean: The difference that was seen.
     """
 
-    num: int
-    arms: tuple[str, ...] = ()
-    shows: str = ""
-
-    def words(self, command: str) -> list[str]:
-        """The words of the command that runs a study with these seeds.
-
-        Args:
-            command: The one that runs it with the seeds that it has, `StudyPlan.command`.
-        """
-        words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
-        if arms:
-            words = [word for before, word in zip(["", *words], words, strict=False) if "--arm" not in (before, word)]
-        return [*words, *arms, "--seeds", str(self.num)]
+    row: Arm
+    rival: str | None
+    mean: float
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Decision:
     """What a comparison shows; rows are those of its table.
 
     Attributes:
@@ -77,9 +64,10 @@ class Verdict:
         different: The compared rows that differ significantly from the baseline.
         winner: The row that wins, and its lead over the closest row of another arm.
         wins_on_new_data: Whether it wins on new data too.
-        why_no_winner: The reason why the leading row does not win.
+        obstacle: The reason why the leading row, `comparison.best`, does not win; None for a winner.
+        rival: The row that has a higher mean than the leading one, of the obstacle `higher_mean`.
         more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
-        too_small: The difference that not even `MOST_SEEDS` would show; else empty.
+        aim: The difference that these seeds would show; without them, the one that not even `MOST_SEEDS` would show.
     """
 
     comparison: Comparison
@@ -91,9 +79,10 @@ class Verdict:
     different: tuple[Arm, ...] = ()
     winner: BestArm | None = None
     wins_on_new_data: bool = False
-    why_no_winner: str = ""
+    obstacle: Obstacle | None = None
+    rival: Arm | None = None
     more: MoreSeeds | None = None
-    too_small: str = ""
+    aim: Aim | None = None
 
     @property
     def answer(self) -> ToldApart:
@@ -101,15 +90,15 @@ class Verdict:
         return ANSWERS[self.outcome]
 
 
-def verdict(comparison: Comparison) -> Verdict:
+def decide(comparison: Comparison) -> Decision:
     """Decide what a comparison shows."""
     scored = [arm for arm in comparison.arms if arm.name != CONSTANT and arm.score.num]
     shared = {arm.name: arm.difference.interval.num for arm in comparison.arms if arm.difference}
     most = max(shared.values(), default=0)
     if not most:
-        return Verdict(comparison, "nothing")
+        return Decision(comparison, "nothing")
     if all(_is_constant(arm, comparison) for arm in scored):
-        return Verdict(comparison, "all_collapsed", most, most)
+        return Decision(comparison, "all_collapsed", most, most)
     not_compared = tuple(arm for arm in comparison.arms if arm.difference and shared[arm.name] < FEW_SEEDS)
     if most < FEW_SEEDS:
         best = max((arm for arm in comparison.arms if arm.difference), key=lambda arm: shared[arm.name])
@@ -117,15 +106,16 @@ def verdict(comparison: Comparison) -> Verdict:
         cells = comparison.cells[states(comparison.cells) != "unfinished"]
         ended = [set(cells.loc[cells["arm"] == arm, "seed"]) for arm in (best.arm, comparison.baseline)]
         lacking = MoreSeeds(len(set.intersection(*ended)) - most + FEW_SEEDS)
-        return Verdict(comparison, "too_few_seeds", most, most, not_compared=not_compared, more=lacking)
+        return Decision(comparison, "too_few_seeds", most, most, not_compared=not_compared, more=lacking)
     compared = tuple(arm for arm in scored if shared.get(arm.name, 0) >= FEW_SEEDS)
     different = tuple(arm for arm in compared if arm.difference and arm.difference.is_significant)
-    why_no_winner, is_close = _why_no_winner(comparison, compared)
-    winner = comparison.best if different and not why_no_winner else None
+    obstacle, rival = _obstacle(comparison, compared)
+    winner = comparison.best if different and not obstacle else None
     outcome: Outcome = "winner" if winner else "different" if different else "no_difference"
     in_table = _in_table(winner, comparison, compared) if winner else []
-    more, too_small = _more_seeds(comparison, compared) if is_close or not different else (None, "")
-    return Verdict(
+    is_open = obstacle == "not_significant" or not different
+    more, aim = _more_seeds(comparison, compared) if is_open else (None, None)
+    return Decision(
         comparison,
         outcome,
         min(shared[arm.name] for arm in compared),
@@ -136,9 +126,10 @@ def verdict(comparison: Comparison) -> Verdict:
         winner,
         bool(winner and winner.wins_on_new_data)
         and all(arm.new_data and arm.new_data.is_significant for arm in in_table),
-        why_no_winner,
+        obstacle,
+        rival,
         more,
-        too_small,
+        aim,
     )
 
 
@@ -159,26 +150,22 @@ def _constant_score(comparison: Comparison) -> float:
     return next((arm.score.mean for arm in comparison.arms if arm.name == CONSTANT), math.nan)
 
 
-def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[str, bool]:
-    """The reason why the leading row does not win, empty if it wins; and whether more seeds may remove it."""
+def _obstacle(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[Obstacle | None, Arm | None]:
+    """The reason why the leading row does not win, and the row that has a higher mean; None if it wins."""
     best = comparison.best
     if best is None:
-        return "no two compared arms share a seed", False
+        return "no_shared_seed", None
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
     rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if arm.arm != leader.arm]
     highest = max(rivals, key=lambda arm: arm.score.mean)
     if highest.score.mean > leader.score.mean + NO_SPREAD:
-        return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own", False
+        return "higher_mean", highest
     in_table = _in_table(best, comparison, compared)
     if not best.wins or not all(arm.difference and arm.difference.is_significant for arm in in_table):
-        lead = score_format(comparison).show(best.difference.interval.mean, "+")
-        return f"{best.name} leads, {lead} over {best.runner_up}, but not significantly over every other arm", True
-    is_better = f"{best.name} is significantly better than every other arm, but"
+        return "not_significant", None
     if leader.failed:
-        return f"{is_better} {leader.failed} of its {leader.failed + leader.score.num} runs have no score", False
-    if not is_useful(leader, comparison):
-        return f"{is_better} not better than the {CONSTANT}", False
-    return "", False
+        return "failed_runs", None
+    return (None if is_useful(leader, comparison) else "not_useful"), None
 
 
 def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) -> list[Arm]:
@@ -191,25 +178,25 @@ def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) 
     )
 
 
-def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
-    """The seeds that would show the lead of the best arm over each row that it does not beat yet.
+def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, Aim | None]:
+    """The seeds that would show the lead of the best arm over each row that it does not beat yet, and that lead.
 
     If no arm is better than the baseline, and the baseline does not lead others that are worse, those that would show
-    the difference, of those not shown, that takes the fewest. Without them, the difference that is too small; empty if
+    the difference, of those not shown, that takes the fewest. Without seeds, the difference that is too small; None if
     it has no spread, as that of arms with equal scores.
     """
-    show, best = score_format(comparison).show, comparison.best
+    best = comparison.best
     shown = [arm.difference for arm in compared if arm.difference and arm.difference.is_significant]
     is_led = bool(shown) and best is not None and best.name.removesuffix(TUNED) == comparison.baseline
 
     def needed(by_seed: Sequence[float], num_tests: int) -> float:
         return seeds_needed(by_seed, max(num_tests, 1), comparison.test_per_train) or math.inf
 
+    rival: str | None = None
     if best and best.open and (is_led or any(difference.is_ahead for difference in shown)):
         # Holm's correction tested the first of them that was not beaten at this level.
         num, rival = max((needed(by_seed, len(best.open)), name) for name, by_seed in best.open.items())
-        by_seed, rows = best.open[rival], [best.name, rival]
-        shows = f"a lead as large as that of {best.name} over {rival}: {show(float(np.mean(by_seed)))}"
+        row, by_seed = next(arm for arm in comparison.arms if arm.name == best.name), best.open[rival]
     else:
         num_by_arm = {
             arm: needed(arm.by_seed, comparison.num_tests)
@@ -217,32 +204,15 @@ def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[More
             if arm.difference and not arm.difference.is_significant
         }
         if not num_by_arm:
-            return None, ""
+            return None, None
         row = min(num_by_arm, key=lambda arm: (num_by_arm[arm], np.ptp(arm.by_seed) < NO_SPREAD))
-        num, by_seed, rows = num_by_arm[row], row.by_seed, [row.name]
-        shows = f"a difference as large as that of {with_differences([row], show)}"
+        num, by_seed = num_by_arm[row], row.by_seed
+    aim = Aim(row, rival, float(np.mean(by_seed)))
     if math.isinf(num):
-        return None, shows if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else ""
-    names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
-    return MoreSeeds(int(num), tuple(names), shows), ""
+        return None, aim if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else None
+    arms = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, row.name, rival) if name)
+    return MoreSeeds(int(num), tuple(arms)), aim
 
 
 def rows_of_baseline(comparison: Comparison) -> list[Arm]:
     return [arm for arm in comparison.arms if arm.arm == comparison.baseline]
-
-
-def score_format(comparison: Comparison) -> ScoreFormat:
-    """How the table of the comparison writes its scores."""
-    return ScoreFormat.of(comparison.metric, (arm.score.mean for arm in comparison.arms))
-
-
-def with_differences(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:
-    """The rows with their differences from the baseline, and the runs that failed."""
-    return ", ".join(
-        f"{arm.name} {show(arm.difference.interval.mean, '+')}{failures(arm)}" for arm in rows if arm.difference
-    )
-
-
-def failures(arm: Arm) -> str:
-    """How many runs of an arm, which its score leaves out, failed; empty for none."""
-    return f" ({arm.failed} of {arm.failed + arm.score.num} runs without a score)" if arm.failed else ""

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from analysis.budget import at_budget
-from analysis.budget_wording import cards_at_budget, headline_at_budget, sentences_at_budget
 from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
+from analysis.verdict.equal_budget import AtEqualBudget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
 from tests.analysis.test_budget import DEV, TEST
+from tests.analysis.verdict.test_base import cards
 
 BUDGET = "At equal tuning budget (the best of 3 by dev, over 9 settings and 5 seeds)"
 
@@ -24,12 +25,12 @@ def findings(dev: np.ndarray = DEV, test: np.ndarray = TEST, **tags: str) -> Fin
 def test_a_difference_is_claimed_with_what_it_covers() -> None:
     """A claim without its budget, or one that seems to hold for other data, is read as that of a loss."""
     of = findings()
-    (made,), (card,) = at_budget(of), cards_at_budget(of)
+    (made,), (card,) = at_budget(of), cards(of)
     dice = made.arms[0].differences[3].interval.mean
-    assert headline_at_budget(made) == (
+    assert AtEqualBudget(made).headline() == (
         f"{BUDGET}, arms differ significantly from cross_entropy (Holm p <= 0.05); better: dice (+{100 * dice:.2f})."
     )
-    covered = list(sentences_at_budget(made))[1]
+    covered = list(AtEqualBudget(made).sentences())[1]
     assert covered == (
         "This certainty covers seeds and the draw of the search; it does not cover other test items, other data sets, "
         "other search spaces."
@@ -37,15 +38,15 @@ def test_a_difference_is_claimed_with_what_it_covers() -> None:
     assert (card.answer, card.use, card.settle) == ("YES", "dice", "")
     assert card.facts["budget"] == "the best of 3 settings by dev, of 9"
     worse = Findings(drawn_settings(DEV[::-1], TEST[::-1]))
-    assert f"worse: dice ({-100 * dice:+.2f})" in headline_at_budget(at_budget(worse)[0])
-    assert cards_at_budget(worse)[0].use == "cross_entropy, since no arm is shown to be better and some are worse"
+    assert f"worse: dice ({-100 * dice:+.2f})" in AtEqualBudget(at_budget(worse)[0]).headline()
+    assert cards(worse)[0].use == "cross_entropy, since no arm is shown to be better and some are worse"
 
 
 def test_no_difference_is_no_claim() -> None:
     """Also of arms that are the same run for run."""
     same = findings(np.stack([DEV[0]] * 2), np.stack([TEST[0]] * 2))
-    assert headline_at_budget(at_budget(same)[0]) == f"{BUDGET}, no arm is shown to differ from cross_entropy."
-    assert (cards_at_budget(same)[0].answer, cards_at_budget(same)[0].use) == (
+    assert AtEqualBudget(at_budget(same)[0]).headline() == f"{BUDGET}, no arm is shown to differ from cross_entropy."
+    assert (cards(same)[0].answer, cards(same)[0].use) == (
         "NO",
         "cross_entropy, since no arm is shown to be better",
     )
@@ -65,32 +66,32 @@ def test_no_arm_is_recommended_that_is_not_better_than_the_constant_predictor(
     dice, baseline = (arm.scores[2].mean for arm in at_budget(findings())[0].arms)
     level = baseline + share * (dice - baseline)
     of = Findings(findings().frame.assign(**{"metrics.test/constant_f1": level}))
-    (card,) = cards_at_budget(of)
+    (card,) = cards(of)
     assert (card.answer, card.use) == ("YES", use)
-    said = sentences_at_budget(at_budget(of)[0])
+    said = AtEqualBudget(at_budget(of)[0]).sentences()
     assert f"Not better than the constant predictor ({100 * level:.2f}): {not_better}." in said
 
 
 def test_a_baseline_at_the_level_of_the_constant_predictor_is_not_recommended() -> None:
     """Equal up to rounding: the mean over subsets of one score is not that score to the last digit."""
     same = Findings(drawn_settings(DEV, np.full_like(TEST, 0.546)).assign(**{"metrics.test/constant_f1": 0.546}))
-    (card,) = cards_at_budget(same)
+    (card,) = cards(same)
     assert (card.answer, card.use) == ("NO", "no arm: cross_entropy is not better than the constant predictor")
 
 
 def test_few_runs_have_the_command_that_goes_on() -> None:
     """Finds a certainty named where nothing is certain."""
     few = findings(DEV[..., :2], TEST[..., :2])
-    (card,) = cards_at_budget(few)
+    (card,) = cards(few)
     assert (card.answer, card.use, card.is_command) == ("TOO FEW RUNS", "not known yet", True)
     assert card.settle == "dice-ray ablate a_study --seeds 5"
     assert "covers" not in card.text()
-    assert not any("certainty" in sentence for sentence in sentences_at_budget(at_budget(few)[0]))
-    (card,) = cards_at_budget(findings(DEV[:, :5], TEST[:, :5]))
+    assert not any("certainty" in sentence for sentence in AtEqualBudget(at_budget(few)[0]).sentences())
+    (card,) = cards(findings(DEV[:, :5], TEST[:, :5]))
     assert (card.settle, card.is_command) == ("the same study with 6 SETTINGS and 5 seeds or more", False)
     assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
     assert "budget" not in card.lines
-    assert headline_at_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]) == (
+    assert AtEqualBudget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]).headline() == (
         "Too few runs to say which arm is better at equal tuning budget: 5 settings and 5 seeds, and 6 settings "
         "and 5 seeds are needed."
     )
@@ -104,7 +105,7 @@ def test_an_arm_without_any_score_is_named_and_not_compared() -> None:
     made, without = at_budget(Findings(frame))[0], at_budget(findings())[0]
     assert [arm.name for arm in made.arms] == ["dice", "cross_entropy"]
     assert made.arms[0].differences[3].p == without.arms[0].differences[3].p
-    assert "Not compared, without any score: broken." in list(sentences_at_budget(made))
+    assert "Not compared, without any score: broken." in list(AtEqualBudget(made).sentences())
 
 
 def test_shares_of_the_variance_have_their_intervals() -> None:
@@ -114,28 +115,30 @@ def test_shares_of_the_variance_have_their_intervals() -> None:
     assert loss["share_low"] < loss["share"] < loss["share_high"]
     shown = f"{100 * loss['share']:.1f} [{100 * loss['share_low']:.1f}, {100 * loss['share_high']:.1f}]"
     assert table.shown["share (%)"].iloc[0] == shown
-    said = " ".join(sentences_at_budget(at_budget(findings())[0]))
+    said = " ".join(AtEqualBudget(at_budget(findings())[0]).sentences())
     assert f"loss {100 * loss['share']:.0f} % [{100 * loss['share_low']:.0f}, " in said
 
 
 def test_one_setting_is_too_few_and_not_nothing() -> None:
-    assert headline_at_budget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).startswith("Too few runs")
+    assert AtEqualBudget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).headline().startswith("Too few runs")
 
 
 def test_runs_that_failed_or_collapsed_are_named() -> None:
     """A failed run that nobody sees makes an arm look bad for no reason."""
     failed = TEST.copy()
     failed[1, 0, 0] = np.nan
-    said = " ".join(sentences_at_budget(at_budget(findings(test=failed))[0]))
+    said = " ".join(AtEqualBudget(at_budget(findings(test=failed))[0]).sentences())
     assert "Runs without a score, which a search chooses only where all its runs failed: dice (1)." in said
     collapsed = findings(test=failed, collapsed="true")
-    assert headline_at_budget(at_budget(collapsed)[0]).startswith(
-        "This says nothing about the arms: all 89 runs with a score predict one class only."
+    assert (
+        AtEqualBudget(at_budget(collapsed)[0])
+        .headline()
+        .startswith("This says nothing about the arms: all 89 runs with a score predict one class only.")
     )
-    assert cards_at_budget(collapsed)[0].use == "no arm: cross_entropy is not better than the constant predictor"
+    assert cards(collapsed)[0].use == "no arm: cross_entropy is not better than the constant predictor"
     one = findings()
     one.frame.loc[1, "tags.collapsed"] = "true"
-    said = " ".join(sentences_at_budget(at_budget(one)[0]))
+    said = " ".join(AtEqualBudget(at_budget(one)[0]).sentences())
     assert "Runs that predict one class only: cross_entropy (1)." in said
 
 
@@ -146,7 +149,7 @@ def test_a_report_has_no_part_for_single_settings() -> None:
     assert {table.name for table in made.tables} == {"at_equal_budget", "variance_components"}
     assert {figure.name for figure in made.figures} == {"score_by_budget"}
     assert [card.title for card in made.cards] == ["Can the arms be told apart at equal tuning budget?"]
-    headline = headline_at_budget(at_budget(of)[0])
+    headline = AtEqualBudget(at_budget(of)[0]).headline()
     assert made.summary[0] == headline
     assert note(of, "study").startswith(f"**{headline}**")
     best = at_budget(of)[0].arms[0].scores[2].mean

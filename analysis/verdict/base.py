@@ -1,0 +1,186 @@
+"""What a verdict answers, whatever it is formed from, and the card that shows it at a glance."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, Protocol, TypeAlias
+
+from analysis.frames import Findings, parent_tag
+from analysis.tables.base import in_markdown
+from dice_ray.errors import RunError, counted, one_line
+from dice_ray.tracking import schema
+
+ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
+"""Whether the arms can be told apart."""
+CAUTION: Final = (
+    "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
+    "choose the number of seeds before the first look"
+)
+
+
+@dataclass(frozen=True)
+class MoreSeeds:
+    """The seeds that would answer the question of a study.
+
+    Attributes:
+        num: How many in all, those that have run among them.
+        arms: The arms to run them with; empty for those that have run.
+    """
+
+    num: int
+    arms: tuple[str, ...] = ()
+
+    def words(self, command: str) -> list[str]:
+        """The words of the command that runs a study with these seeds.
+
+        Args:
+            command: The one that runs it with the seeds that it has, `StudyPlan.command`.
+        """
+        words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
+        if arms:
+            words = [word for before, word in zip(["", *words], words, strict=False) if "--arm" not in (before, word)]
+        return [*words, *arms, "--seeds", str(self.num)]
+
+
+class Verdict(Protocol):
+    """What a study shows on one data set, encoder and variant; report, note, card and result ask nothing else."""
+
+    @property
+    def place(self) -> str:
+        """Data set, encoder and variant, as far as they are known."""
+        ...
+
+    @property
+    def metric(self) -> str:
+        """The metric that is compared."""
+        ...
+
+    @property
+    def outcome(self) -> str:
+        """The decision that all words are formed of."""
+        ...
+
+    @property
+    def answer(self) -> ToldApart:
+        """To `question`."""
+        ...
+
+    @property
+    def question(self) -> str:
+        """About the arms."""
+        ...
+
+    @property
+    def use(self) -> str:
+        """The arm to use, or several of which none is shown to be better."""
+        ...
+
+    @property
+    def best(self) -> tuple[str, float] | None:
+        """The winner and its score; None without one."""
+        ...
+
+    @property
+    def more(self) -> MoreSeeds | None:
+        """The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it."""
+        ...
+
+    @property
+    def settle(self) -> str:
+        """What would answer it instead of seeds; empty for nothing."""
+        ...
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether differences were tested, so that the test after more seeds is another one."""
+        ...
+
+    def headline(self) -> str:
+        """The outcome in one sentence, after warnings of what keeps it from being about the losses."""
+        ...
+
+    def sentences(self) -> Iterator[str]:
+        """The headline, what it rests on, and what it does not show."""
+        ...
+
+    def facts(self, findings: Findings) -> Mapping[str, str]:
+        """What the card says beside answer and arm, by label; an empty one is not shown."""
+        ...
+
+    def metrics(self) -> Mapping[tuple[str, str], float]:
+        """What MLflow shows of it, by metric and arm."""
+        ...
+
+
+@dataclass(frozen=True)
+class Card:
+    """The first thing that a report of a study shows; its words are those of the verdict.
+
+    Attributes:
+        name: What is compared, where a report has several cards; else empty.
+        question: About the arms.
+        answer: To the question.
+        use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
+            for settings.
+        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label; an
+            empty one is not shown.
+        settle: What would settle an open question; empty if it is settled or no number of seeds would.
+        is_command: Whether `settle` is a command to copy.
+        is_tested: Whether differences were tested, so that the test after `settle` is another one.
+    """
+
+    name: str
+    question: str
+    answer: ToldApart
+    use: str
+    facts: Mapping[str, str]
+    settle: str = ""
+    is_command: bool = False
+    is_tested: bool = False
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """All lines under the answer, by label."""
+        settle = {"to settle it": self.settle} if self.settle else {}
+        settle |= {"caution": CAUTION} if self.is_command and self.is_tested else {}
+        return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {self.question}" if self.name else self.question
+
+    def text(self) -> str:
+        """The card for a terminal."""
+        width = max(map(len, self.lines))
+        lines = [f"  {label.ljust(width)}  {one_line(text)}" for label, text in self.lines.items()]
+        return "\n".join([f"{one_line(self.title)} {self.answer}", *lines])
+
+    def markdown(self) -> str:
+        """The card as GitHub's Markdown."""
+        return "\n".join(
+            [
+                f"**{in_markdown(self.title)} {self.answer}**",
+                "",
+                *(f"- {label}: {in_markdown(text)}" for label, text in self.lines.items()),
+            ]
+        )
+
+
+def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
+    """The card of a verdict; it has a name where a report has several."""
+    settle, is_command = verdict.settle, False
+    if verdict.more:
+        settle, is_command = _command(verdict.more, findings)
+    facts = verdict.facts(findings)
+    return Card(name, verdict.question, verdict.answer, verdict.use, facts, settle, is_command, verdict.is_tested)
+
+
+def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
+    """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
+    try:
+        return shlex.join(more.words(parent_tag(findings.frame, schema.COMMAND))), True
+    except RunError:
+        of = f" of {', '.join(more.arms)}" if more.arms else ""
+        return f"the same study with {counted(more.num, 'seed')}{of}", False
