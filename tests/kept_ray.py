@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.output import redirected
 from dice_ray.run import cluster
-from dice_ray.run.output import redirected
 from tests.processes import TRIAL, WORKER, titled
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.run.output import redirected
+from dice_ray.output import redirected
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
-from dice_ray.run.output import redirected
+from dice_ray.output import redirected
 
 try:
     with redirected(Path("log.txt")) as terminal:
@@ -58,7 +58,7 @@ from pathlib import Path
 from dice_ray.cli.printing import discard_unread
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.run.driver import TrialCounts
-from dice_ray.run.output import redirected
+from dice_ray.output import redirected
 
 counts = TrialCounts(1, 0, 0, 0, 2, None, {}, 1.0)
 with redirected(Path("log.txt")) as terminal:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.cluster import Cluster
-    from dice_ray.run.machine_facts import Check
+    from dice_ray.run.doctor import Check
 
 
 def doctor(preset: Preset | None = None, settings: Written = (), *, address: str | None = None) -> list[Check]:
@@ -31,10 +31,10 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
         ConfigError: The preset with the settings is invalid.
         RunError: No cluster answers.
     """
+    from dice_ray.output import redirected
     from dice_ray.run import cluster
     from dice_ray.run.doctor import Needs, examined
     from dice_ray.run.folder import LOG
-    from dice_ray.run.output import redirected
 
     configs: tuple[RunConfig, ...] = ()
     if preset is not None:
@@ -51,7 +51,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
 
 def _size(config: RunConfig, joined: Cluster) -> Check:
     """Whether a trial fits on the machines."""
-    from dice_ray.run.machine_facts import Check
+    from dice_ray.run.doctor import Check
     from dice_ray.tuning.resources import demand, unmeasured
 
     try:
@@ -62,8 +62,7 @@ def _size(config: RunConfig, joined: Cluster) -> Check:
 
 
 def _mlflow() -> Check:
-    from dice_ray.run.doctor import DRIVER
-    from dice_ray.run.machine_facts import Check
+    from dice_ray.run.doctor import DRIVER, Check
     from dice_ray.tracking.store import check_answers
 
     try:

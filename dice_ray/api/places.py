@@ -116,7 +116,7 @@ def place(run: str | Path) -> Place:
 
 def _place_of_trial(parent: str, trial: str) -> Place:
     """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
-    from dice_ray.run import store
+    from dice_ray.run import object_store
     from dice_ray.run.folder import TASK, TRIALS
     from dice_ray.training.checkpoint import BEST
     from dice_ray.tuning.ledger import ledger_in
@@ -134,7 +134,7 @@ def _place_of_trial(parent: str, trial: str) -> Place:
     if trial not in ids:
         raise UnknownNameError(f"run of {parent}", trial, ids)
     folder = runs_folder() / parent / TRIALS / ids[trial]
-    store.fetch(folder)
+    object_store.fetch(folder)
     if (folder / TASK).exists() and not (folder / BEST).exists():
         if ids[trial] == best_id:
             raise RunError(

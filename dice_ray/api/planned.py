@@ -72,8 +72,8 @@ def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None)
     Raises:
         RunError: Every trial failed; it names the last reason. Or the checkpoint of the best one was deleted.
     """
+    from dice_ray.output import redirected
     from dice_ray.run.folder import LOG
-    from dice_ray.run.output import redirected
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.ranking import best_in

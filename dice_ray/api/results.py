@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from analysis.verdict.base import MoreSeeds, Verdict
     from dice_ray.run.rehearsal import Rehearsal
-    from dice_ray.run.stopping import Stop
+    from dice_ray.run.signals import Stop
     from dice_ray.tuning.estimate import Estimate
 
 
@@ -215,7 +215,7 @@ def interruptible(name: str, experiment: str) -> Iterator[Stop]:
     Raises:
         Interrupted: It was interrupted.
     """
-    from dice_ray.run.stopping import stop_on_signals
+    from dice_ray.run.signals import stop_on_signals
 
     with stop_on_signals() as stop:
         try:

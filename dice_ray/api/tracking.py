@@ -73,19 +73,19 @@ def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, r
         store_text: Whether its predictions are stored.
         register: The name of the model.
     """
-    from dice_ray.run import served
+    from dice_ray.output import redirected
+    from dice_ray.run import packaging
     from dice_ray.run.folder import LOG, MODEL
-    from dice_ray.run.output import redirected
     from dice_ray.tracking.writer import Writer
 
     if not (store_text or register):
         return
     assert best.experiment is not None, "the run is in the runs folder"
     with redirected(best.driven_folder / LOG), Writer(best.experiment, folder=best.driven_folder) as writer:
-        for file, content in (served.predictions(best.folder, split) if store_text else {}).items():
+        for file, content in (packaging.predictions(best.folder, split) if store_text else {}).items():
             writer.text(best.id, file, content)
         if register:
-            writer.model(best.id, served.pack(best.folder, best.folder / MODEL), register)
+            writer.model(best.id, packaging.pack(best.folder, best.folder / MODEL), register)
 
 
 def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], step: int) -> str | None:

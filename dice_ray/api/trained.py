@@ -70,7 +70,7 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
     """
     from dice_ray.files import write_output
     from dice_ray.models import hub
-    from dice_ray.run import card, trained
+    from dice_ray.run import packaging, trained
 
     if folder is None and push is None:
         raise InputError("an export needs a folder, or a repository to push to")
@@ -91,8 +91,8 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
     with tempfile.TemporaryDirectory(dir=target and target.parent, prefix=".export.") as unfinished:
         written = Path(unfinished) / "export"
         auto_class = best.export(written)
-        text = card.card(best, str(run), auto_class, tracking.stored_scores(of_run))
-        write_output(written / card.FILE, text.replace("FOLDER", push or (target or written).name))
+        text = packaging.card(best, str(run), auto_class, tracking.stored_scores(of_run))
+        write_output(written / packaging.FILE, text.replace("FOLDER", push or (target or written).name))
         if push is not None:
             hub.push(written, push, is_public=public)
         if target is not None:

@@ -23,7 +23,7 @@ from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError, cut
-from dice_ray.run.stopping import interrupt
+from dice_ray.run.signals import interrupt
 
 app = typer.Typer(
     name="dice-ray",

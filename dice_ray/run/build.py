@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -18,15 +21,17 @@ from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
 from dice_ray.models.tiny import TINY
+from dice_ray.run import cluster, object_store, trained
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
-from dice_ray.training import precision
-from dice_ray.training.evaluate import EncodedSplit
-from dice_ray.training.loop import Parts
+from dice_ray.training import precision, workers
+from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.evaluate import EncodedSplit, never
+from dice_ray.training.loop import Evaluation, Parts, StepProgress, fit
 from dice_ray.training.optim import build_optimizer
 from dice_ray.training.precision import Numerics
 
@@ -35,6 +40,10 @@ if TYPE_CHECKING:
 
     from dice_ray.data.records import LoadReport, Splits
     from dice_ray.losses.weighting import Weighting
+
+
+Events: TypeAlias = Generator[Evaluation | StepProgress, None, None]
+"""What a run reports: progress after a step, or an evaluation. Closing the generator stops the run."""
 
 
 def build(config: RunConfig) -> Parts:
@@ -164,6 +173,16 @@ def choose_numerics(config: RunConfig) -> Numerics:
     return numerics
 
 
+def check_machine(config: RunConfig) -> None:
+    """This process must have the GPUs of a run and support its precision.
+
+    Raises:
+        RunError: It does not.
+    """
+    cluster.check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
+    choose_numerics(config)
+
+
 def check_fits(config: RunConfig, prepared: PreparedData) -> None:
     """Loss, mining and batch size must fit the training split.
 
@@ -205,3 +224,18 @@ def _sampling_weights(config: RunConfig, prepared: PreparedData) -> list[float] 
         return None
     label = prepared.task.classes.index(positive)
     return oversampling.weights([row["label"] == label for row in prepared.train.rows])
+
+
+def train_here(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
+    """Train a run, or a worker's part of it; after the first checkpoint, the folder can be used to predict."""
+    if config.launch.threads is not None:
+        torch.set_num_threads(config.launch.threads)
+    parts = build(config)
+    if workers.rank() == 0:
+        prepared = prepare(config)
+        trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
+    with closing(fit(parts, config.training, Checkpoints(folder), is_stopped)) as events:
+        for event in events:
+            object_store.send(folder)
+            yield event
+    object_store.send(folder)

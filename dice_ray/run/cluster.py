@@ -27,13 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, counted, first_line
 from dice_ray.files import store_url
+from dice_ray.output import redirected
 from dice_ray.run import ray_internals
-from dice_ray.run.output import redirected
-from dice_ray.run.stopping import postponed
+from dice_ray.run.signals import postponed
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import LaunchConfig
-    from dice_ray.run.driver import Screen
 
 QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -176,12 +175,6 @@ def check_answers(host: str, port: int, address: str) -> None:
         raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
 
 
-def announce(screen: Screen | None, address: str | None = None) -> None:
-    """Show that Ray starts or is joined, which takes seconds; nothing where it runs in this process already."""
-    if screen is not None and (address := prepare(address)) != RUNNING:
-        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
-
-
 @contextmanager
 def started(
     address: str | None = None, *, num_cpus: int | None = None, least_cpus: int | None = None, log: Path
@@ -278,6 +271,12 @@ def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
     if kind and not any(kind in node.accelerators for node in nodes):
         found = ", ".join(sorted({each for node in nodes for each in node.accelerators})) or "none"
         raise RunError(f"a machine must have a GPU {kind} (launch.accelerator_type), got {found}")
+
+
+def check_gpus(needed: float, available: int) -> None:
+    """Raises a RunError where a run needs more GPUs than there are."""
+    if needed > available:
+        raise RunError(f"there must be {counted(needed, 'GPU')} (launch.workers x launch.gpus), got {available}")
 
 
 def unused_gpus(launch: LaunchConfig, nodes: Sequence[Node]) -> str:

@@ -3,24 +3,27 @@
 A task on each machine answers for it. The driver writes a file that every machine must read, and each machine writes
 one that the driver must read: folders of the same name may be different ones. Data are identified as a run identifies
 them, by `sources.key`, which also downloads a data set of the hub, once for each machine.
+
+Machines that join a cluster after its check are checked when the first trial starts there (`admission`, `problem`).
 """
 
 from __future__ import annotations
 
+import json
+import platform
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import RunError, counted, first_line, gib, one_line, reason_of
-from dice_ray.files import is_url, opened, store_url, without_password
+from dice_ray.errors import DiceRayError, RunError, counted, first_line, gib, one_line, reason_of
+from dice_ray.files import RUNS, is_url, opened, store_url, without_password
 from dice_ray.run import cluster
-from dice_ray.run.machine_facts import Check, MachineFacts, described, differing, find_contents
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
@@ -33,6 +36,103 @@ MAX_SKEW: Final = 5.0
 """Seconds that clocks may differ by: times of files and of runs in MLflow are compared across machines."""
 ANSWER_SECONDS: Final = 600.0
 """How long a machine may take, which may have to download data. A folder whose server is away would hang for ever."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a check found on a machine.
+
+    Attributes:
+        machine: Its address, or `driver`.
+        found: What holds there; empty if that could not be found out.
+        problem: What must hold and how to fix it, on one line; empty if all is well.
+    """
+
+    name: str
+    machine: str
+    found: str
+    problem: str = ""
+
+
+@dataclass
+class MachineFacts:
+    """The facts that a machine reports of itself.
+
+    Attributes:
+        unseen: The driver's folders that it does not see, or cannot write to.
+        contents: By the names of data and encoders, where they are and what identifies their content.
+        problems: By the same names, why they are not there.
+    """
+
+    versions: dict[str, str]
+    time: float
+    unseen: str = ""
+    contents: dict[str, tuple[str, str]] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def described(configs: Sequence[RunConfig]) -> MachineFacts:
+    """The facts of this machine: its time and packages, and the data and encoders of these configurations."""
+    answer = MachineFacts(
+        {"python": platform.python_version(), **{each: version(each) for each in ("ray", "torch", "dice-ray")}},
+        time.time(),
+    )
+    for config in configs:
+        find_contents(config, answer)
+    return answer
+
+
+def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Check]:
+    """The checks of packages, data and encoders, which must be those of the driver."""
+    return [_versions(machine, answer, own), *_contents(machine, answer, own)]
+
+
+def find_contents(config: RunConfig, answer: MachineFacts) -> None:
+    """Identify the data and the encoder of a configuration on this machine."""
+    from dice_ray.data import sources
+    from dice_ray.models.pretrained import hub_commit
+    from dice_ray.models.sources import digest, resolve_source
+    from dice_ray.models.tiny import TINY
+
+    def data() -> tuple[str, str]:
+        read = {"synthetic": "generated", "hub": "loaded by its id"}.get(config.data.source.name, "read")
+        return read, json.dumps(sources.key(config.data, config.task.positive_label()), sort_keys=True)
+
+    def encoder() -> tuple[str, str]:
+        name = config.model.encoder
+        if (source := resolve_source(name)) != name or Path(name).is_dir():
+            return f"in {source}", digest(name)
+        return "on the hub, with access", hub_commit(name)
+
+    finders = {f"data {config.data_name}": data, f"encoder {config.model.encoder}": encoder}
+    for name, find in finders.items():
+        if name == f"encoder {TINY}" or name in answer.contents:
+            continue
+        try:
+            answer.contents[name] = find()
+        except (DiceRayError, OSError) as error:
+            answer.problems[name] = reason_of(error)
+
+
+def _versions(machine: str, answer: MachineFacts, own: MachineFacts) -> Check:
+    found = ", ".join(f"{package} {number}" for package, number in answer.versions.items())
+    # A machine without GPUs may have another build of torch, and Ray itself compares Python's last number.
+    differing = [
+        f"{package}=={number.partition('+')[0]}, not {answer.versions[package]}"
+        for package, number in own.versions.items()
+        if number.partition("+")[0] != answer.versions[package].partition("+")[0]
+    ]
+    problem = f"it must have the driver's versions: install {', '.join(differing)}" if differing else ""
+    return Check("versions", machine, found, problem)
+
+
+def _contents(machine: str, answer: MachineFacts, own: MachineFacts) -> Iterator[Check]:
+    for name, (where, identity) in answer.contents.items():
+        _, expected = own.contents.get(name, ("", identity))
+        must = f"its {name} must be that of the driver, and differs: copy the driver's files there"
+        yield Check(name, machine, where, "" if identity == expected else must)
+    for name, problem in answer.problems.items():
+        yield Check(name, machine, "", f"it must have the {name}, which the driver does not send: {one_line(problem)}")
 
 
 @dataclass(frozen=True)
@@ -211,3 +311,43 @@ def _disk(needs: Needs) -> Check:
     found = f"{gib(free)} free" + (f" for {gib(needs.disk)} of checkpoints" if needs.disk else "")
     must = f"{needs.folder} must have {gib(needs.disk)} free for checkpoints, got {gib(free)}: delete old runs there"
     return Check("disk", DRIVER, found, must if needs.disk > free else "")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What must hold of a machine that joins later.
+
+    Attributes:
+        known: Ids of the machines that were checked at the start.
+        configs: Their data and encoders must be there.
+        driver: The facts of the driver's own machine.
+    """
+
+    known: frozenset[str]
+    configs: tuple[RunConfig, ...]
+    driver: MachineFacts
+
+
+def admission(joined: cluster.Cluster, configs: Sequence[RunConfig]) -> Admission | None:
+    """What must hold of machines that join after this process; None where none can join."""
+    # Not those of this moment: minutes may have passed since the check, as while GPU memory is measured.
+    return None if joined.is_fixed else Admission(joined.ids, tuple(configs), described(configs))
+
+
+def problem(admission: Admission | None, surroundings: Mapping[str, str], folder: Path) -> str:
+    """Why the machine of this process is not ready for trials, if it has joined later; empty if it is ready."""
+    import ray
+
+    if admission is None or ray.get_runtime_context().get_node_id() in admission.known:
+        return ""
+    found = _found(admission, surroundings, folder)
+    return f"{ray.util.get_node_ip_address()}: {found}" if found else ""
+
+
+def _found(admission: Admission, surroundings: Mapping[str, str], folder: Path) -> str:
+    must_see = () if is_url(surroundings.get(RUNS, "")) else (Path(surroundings[cluster.FOLDER]), folder)
+    if unseen := next((each for each in must_see if not each.is_dir()), None):
+        return f"it must see {unseen} under the same path: {HOW_TO_SHARE}"
+    cluster.enter(surroundings)
+    checks = differing("", described(admission.configs), admission.driver)
+    return "; ".join(check.problem for check in checks if check.problem)

@@ -1,16 +1,32 @@
-"""How a run, sweep or study is driven: where Ray runs, for how long, and on which screen progress is shown."""
+"""How a run, sweep or study is driven: where Ray runs, for how long, and on which screen progress is shown.
+
+A driver whose Ray has lost its head, or another process without which nothing can run, cannot end by itself: its main
+thread waits within Ray for an answer and runs no signal handler, and after some time Ray ends the process without a
+word to the user (Ray 2.60). So a thread watches (`watched`) and ends the process (`end_driver`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol, TextIO, TypeAlias
+from threading import Thread
+from typing import Final, Protocol, TextIO, TypeAlias
 
-from dice_ray.errors import InputError, counted
+from dice_ray.errors import InputError, RunError, counted
+from dice_ray.run import cluster
+from dice_ray.run.cluster import Cluster
 from dice_ray.settings import Flat
+from dice_ray.tracking.writer import Writer
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
+
+_PATIENCE: Final = 5.0  # seconds for which the head may be unreachable
+# How long MLflow may take to end the runs of a driver without its Ray; they wait in the spool otherwise.
+_CLOSING_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -116,3 +132,70 @@ class Driver:
     def __post_init__(self) -> None:
         if self.max_hours is not None and not self.max_hours >= 0:
             raise InputError(f"max_hours must be 0 or more, got {self.max_hours}")
+
+
+def announce(screen: Screen | None, address: str | None = None) -> None:
+    """Show that Ray starts or is joined, which takes seconds; nothing where it runs in this process already."""
+    if screen is not None and (address := cluster.prepare(address)) != cluster.RUNNING:
+        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
+
+
+@contextmanager
+def watched(ray: Cluster, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end`, in another thread, as soon as Ray is lost; until the end of the block."""
+    address = ray.address
+    with _ended_once(lambda: ray.lost is not None if ray.is_own else _is_silent(address), end):
+        yield
+
+
+@contextmanager
+def _ended_once(is_lost: Callable[[], bool], end: Callable[[], None]) -> Iterator[None]:
+    """Ask until the end of the block, and call `end` once the answer was yes for `_PATIENCE`."""
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        last_well = time.monotonic()
+        while not has_ended.wait(_PATIENCE / 5):
+            if not is_lost():
+                last_well = time.monotonic()
+            elif time.monotonic() - last_well > _PATIENCE and not has_ended.is_set():
+                end()
+                return
+
+    Thread(target=watch, name="head", daemon=True).start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+
+
+def _is_silent(address: str) -> bool:
+    """Whether nothing answers at the address of a head."""
+    host, _, port = address.rpartition(":")
+    try:
+        cluster.check_answers(host.strip("[]"), int(port), address)
+    except RunError:
+        return True
+    return False
+
+
+def lost_message(name: str) -> str:
+    """What a run trained alone ends with."""
+    return f"Ray must run until {name} ends, and does not: `dice-ray resume {name}` continues it"
+
+
+def end_driver(message: str, stderr: TextIO, screens: ExitStack, writer: Writer) -> None:
+    """End this process with a message, and its runs in MLflow if that answers."""
+
+    def say(text: str) -> None:
+        with suppress(OSError):  # of a closed terminal
+            print(text, file=stderr, flush=True)
+
+    screens.close()
+    say(message)  # first, since Ray may end this process at any moment
+    closing = Thread(target=writer.close, daemon=True)
+    closing.start()
+    closing.join(_CLOSING_SECONDS)
+    if closing.is_alive():
+        say("MLflow does not answer: `dice-ray runs` ends the runs there later")
+    os._exit(1)

@@ -1,4 +1,4 @@
-"""A trained run in MLflow's model format: packed into a folder, and loaded from it by `mlflow.pyfunc.load_model`."""
+"""A trained run for others: as a model of MLflow, its predictions as artifacts, and a model card."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dice_ray.config.schema import RunConfig
 from dice_ray.data import inputs
 from dice_ray.data.records import PairRecord, TextRecord
-from dice_ray.models.export import ENCODER
+from dice_ray.models.export import ENCODER, HEADS, TEXTS, TOKENS
 from dice_ray.run import trained
+from dice_ray.run.folder import TASK
+from dice_ray.run.trained import Trained
 from dice_ray.tasks.predictions import Conll, Json, TablePredictions
+from dice_ray.tasks.tagging import TaggingConfig
 from dice_ray.tracking import model, schema
 
 if TYPE_CHECKING:
@@ -95,3 +99,115 @@ class ServedRun:
 def load_pyfunc(folder: str) -> ServedRun:
     """Load a packed model."""
     return ServedRun(trained.load(Path(folder) / RUN))
+
+
+FILE = "README.md"
+_PIPELINES = {TEXTS: "text-classification", TOKENS: "token-classification"}
+_USE = {
+    TEXTS: """from transformers import pipeline
+
+classify = pipeline("text-classification", model="FOLDER", top_k=None, truncation=True)
+print(classify({example}))""",
+    TOKENS: """from transformers import pipeline
+
+tag = pipeline("token-classification", model="FOLDER")
+print(tag({example}, is_split_into_words=True))""",
+    ENCODER: """from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import cached_file
+
+tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pretrained("FOLDER")
+# NAME.output.weight and NAME.output.bias of each linear head
+heads = load_file(cached_file("FOLDER", "heads.safetensors"))
+hidden = encoder(**tokenizer("A text.", truncation=True, return_tensors="pt")).last_hidden_state""",
+}
+_POOLED = {
+    "auto": "the hidden state of the classification token",
+    "first": "the hidden state of the first token",
+    "last": "the hidden state of the last token",
+    "mean": "the mean of the hidden states of all tokens",
+}
+_PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
+_WORDS = {"word": '["Anna", "lives", "in", "Berlin"]', "character": '["B", "e", "r", "l", "i", "n"]'}
+"""An example for taggers, by the unit that they tag."""
+
+
+def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
+    """The card in Markdown.
+
+    Args:
+        best: The model.
+        name: Of its run.
+        auto_class: The class of transformers that loads it.
+        scores: Stored metrics of its run, by name.
+    """
+    config, task = best.config, best.config.task.name
+    data, classes = config.data_name, ", ".join(f"`{each}`" for each in best.task.classes)
+    front = ["---", "library_name: transformers", "tags: [dice-ray]"]
+    front += [f"pipeline_tag: {_PIPELINES[auto_class]}"] if auto_class in _PIPELINES else []
+    counts = [f"`{label}` {num}" for term in best.facts for label, num in zip(term.classes, term.counts, strict=True)]
+    parts = [
+        "\n".join([*front, "---"]),
+        f"# {name}",
+        f"A model for the task `{task}`, trained by dice_ray on {data} with the loss `{config.loss.name}`; its encoder "
+        f"is `{config.model.encoder}`. Classes: {classes}.",
+        f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
+        f"## Scores\n\n{_scores(name, scores)}",
+        *_threshold(best),
+        f"## Use\n\n{_use(config, auto_class)}\n\n{_length(config)}",
+        f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
+        "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
+        "`dice-ray evaluate` gives the calibration error.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _scores(name: str, scores: Mapping[str, float]) -> str:
+    if not scores:
+        return f"None are stored: `dice-ray evaluate {name} test` computes them."
+    return "\n".join(
+        ["| metric | value |", "|---|---|", *(f"| {key} | {value:.4f} |" for key, value in scores.items())]
+    )
+
+
+def _threshold(best: Trained) -> list[str]:
+    threshold = best.threshold()
+    if threshold is None:
+        return []
+    return [
+        f"## Threshold\n\n`dice-ray predict` uses the {threshold}. A pipeline of transformers reports the class with "
+        "the highest probability: compare the probability of the positive class with the threshold instead."
+    ]
+
+
+def _use(config: RunConfig, auto_class: str) -> str:
+    code = _USE.get(
+        auto_class, f'from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained("FOLDER")'
+    )
+    example = _PAIR if config.data.yields() is PairRecord else repr("A text.")
+    if isinstance(config.task, TaggingConfig):
+        example = _WORDS[config.task.unit]
+    text = f"```python\n{code.replace('{example}', example)}\n```"
+    if auto_class == TEXTS:
+        return (
+            f"{text}\n\nThe head is linear in the first token. The stock class has a dense layer before its output, "
+            "which is set such that it changes nothing in float32; it is too coarse for that in half precision."
+        )
+    if auto_class == ENCODER:
+        return (
+            f"{text}\n\nNo class of transformers has this head: `{HEADS}` holds its weights, `{TASK}` its classes. "
+            f"A head over texts is applied to {_POOLED[config.model.pooling]} (padding left out), one over tokens to "
+            "each of them."
+        )
+    return text
+
+
+def _length(config: RunConfig) -> str:
+    reads = f"The model reads at most {config.task.max_length} tokens."
+    if config.data.yields() is PairRecord:
+        return f"{reads} Of a longer pair the longer text is truncated, as in the run."
+    combines = "averages their probabilities" if config.task.classifies_texts else "joins their predictions"
+    return (
+        f"{reads} Of a longer text `dice-ray predict` reads overlapping windows of that length and {combines}; "
+        "transformers reads the first one alone."
+    )

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError
-from dice_ray.run import head, ray_internals
+from dice_ray.run import ray_internals
+from dice_ray.run.build import Events, train_here
 from dice_ray.run.cluster import enter, surroundings
+from dice_ray.run.driver import lost_message
 from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
-from dice_ray.run.here import Events, train_here
 from dice_ray.settings import nested
 from dice_ray.training import workers
 from dice_ray.training.evaluate import never
@@ -100,7 +101,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             except Empty:
                 continue
             except RayError as error:  # of the queue, which dies with its machine
-                raise RunError(head.lost(folder.name)) from error
+                raise RunError(lost_message(folder.name)) from error
             if isinstance(event, PlacementGroup):
                 group = event
             elif isinstance(event, DiceRayError):

@@ -13,8 +13,7 @@ from pathlib import Path
 import torch
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.run.build import build, prepare
-from dice_ray.run.here import check_machine
+from dice_ray.run.build import build, check_machine, prepare
 from dice_ray.training import batches
 from dice_ray.training.checkpoint import BEST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -13,25 +13,77 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError, reason_of
-from dice_ray.files import lock
-from dice_ray.run import cluster, doctor, head, ray_internals, store
-from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
-from dice_ray.run.driver import Driver
+from dice_ray.files import lock, store_url, without_password
+from dice_ray.output import redirected
+from dice_ray.run import cluster, doctor, object_store, ray_internals, trained
+from dice_ray.run.build import (
+    Events,
+    build,
+    check_fits,
+    check_machine,
+    class_weights,
+    fix_precision,
+    objective,
+    prepare,
+    train_here,
+)
+from dice_ray.run.cluster import check_gpus
+from dice_ray.run.driver import Driver, announce, end_driver, lost_message, watched
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, store_config, stored_digest
-from dice_ray.run.here import check_gpus, check_machine
-from dice_ray.run.output import redirected
-from dice_ray.run.train import train
+from dice_ray.run.ray_train import train_on_ray
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import environment, reader, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
+from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 
-DESCRIPTION = (
+_DESCRIPTION = (
     "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
     "Each sweep and study has an experiment of its own."
 )
 """Of their experiment in MLflow."""
+
+
+def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
+    """Train a run, yielding progress after each step and evaluations; a run that was interrupted is resumed.
+
+    Closing the generator stops the run and frees its workers. Once `is_stopped()`, the run writes a checkpoint and
+    ends.
+
+    Raises:
+        RunError: The run is one of several workers, and its folder is a URL.
+    """
+    config = fix_precision(config)
+    if config.launch.uses_ray_train and (url := store_url()):
+        raise RunError(
+            "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
+            f"{without_password(url)}"
+        )
+    start = train_on_ray if config.launch.uses_ray_train else train_here
+    return start(config, folder, is_stopped)
+
+
+def evaluations(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+    """The same, yielding evaluations alone."""
+    with closing(train(config, folder)) as events:
+        for event in events:
+            if isinstance(event, Evaluation):
+                yield event
+
+
+def score(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
+    """The metrics of a run's best checkpoint on `dev` or `test`, at the threshold that dev decided.
+
+    The counts behind them are written to the run's folder.
+    """
+    run, prepared = trained.load(folder), prepare(config)
+    scores = run.score(prepared.test() if split == "test" else prepared.dev)
+    (folder / split).mkdir(exist_ok=True)
+    for file, content in trained.count_files(split, scores).items():
+        (folder / file).write_text(content, encoding="utf-8")
+    object_store.send(folder)
+    return scores.named(split)
 
 
 def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> Mapping[str, float] | None:
@@ -69,7 +121,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         record = RunRecord(writer, name)
         tags |= config.tags() | environment.tags() | environment.active_run() | dict(driver.tags)
         record.opened(name, flat(config), tags, as_yaml(config))
-        writer.describe(name, DESCRIPTION)
+        writer.describe(name, _DESCRIPTION)
         source = config.data.source
         record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())
@@ -82,10 +134,10 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
                 config = config.with_threads(threads)
                 num_cpus, least_cpus = launch.workers * threads, launch.least_workers * threads
-                cluster.announce(screen)
+                announce(screen)
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, least_cpus=least_cpus, log=folder / LOG))
-                end = partial(head.end, f"dice-ray: {head.lost(name)}", stderr, screens, writer)
-                stack.enter_context(head.watched(ray, end))
+                end = partial(end_driver, f"dice-ray: {lost_message(name)}", stderr, screens, writer)
+                stack.enter_context(watched(ray, end))
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
                 cluster.check_accelerator(ray.nodes, launch.accelerator_type)
                 if launch.min_workers:
@@ -120,7 +172,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
 def _checked(config: RunConfig, folder: Path, digest: str, experiment: str) -> Iterator[None]:
     """Lock the folder of a run: it and MLflow must hold nothing else of this name than this run on these data."""
     with lock(folder):  # first: what is fetched must not replace the files of a driver that is at work
-        store.fetch(folder)
+        object_store.fetch(folder)
         check_config(config, folder)
         if (stored := stored_digest(folder)) is not None:
             check_digest(stored, digest, f"the run {folder.name}", "choose another name")

@@ -23,7 +23,7 @@ from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
-from dice_ray.run import store as run_store
+from dice_ray.run import object_store
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, stored_task
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
@@ -219,7 +219,7 @@ def load(folder: Path) -> Trained:
     Raises:
         RunError: It has not been trained, or lacks files that this version stores.
     """
-    run_store.fetch(folder)
+    object_store.fetch(folder)
     best, config = Checkpoints(folder).best(), stored_config(folder)
     if missing := [name for name in (CONFIG, TASK, ENCODER) if not (folder / name).exists()]:
         raise RunError(

@@ -27,7 +27,7 @@ from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
 from dice_ray.files import write_atomically
-from dice_ray.run import store
+from dice_ray.run import object_store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import RunningTrial, TrialCounts
 from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest
@@ -195,7 +195,7 @@ class Recorder:
         folder = self._trials / id_
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / GIVEN_UP, reason)
-        store.send(folder)  # the machine that starts it again may be another one
+        object_store.send(folder)  # the machine that starts it again may be another one
 
     def to_resubmit(self) -> list[TrialSpec]:
         """Lost trials to submit again; empty while other trials have not ended, as after Ctrl-C."""
@@ -263,7 +263,7 @@ class Recorder:
 
     def _end_run(self, outcome: TrialOutcome, tags: dict[str, str]) -> None:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
-        store.fetch(folder, checkpoints=False)
+        object_store.fetch(folder, checkpoints=False)
         if outcome.curve and (digest := stored_digest(folder)):
             _record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
@@ -307,6 +307,6 @@ def _clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) ->
 def _delete(folder: Path, names: Collection[str]) -> None:
     if folder.is_symlink():  # what it points to may be no folder of a trial
         return
-    store.delete(folder, names)
+    object_store.delete(folder, names)
     for path in (folder / name for name in names):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

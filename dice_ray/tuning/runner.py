@@ -22,11 +22,11 @@ from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.files import write_atomically
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import arrivals, cluster, doctor, head, ray_internals
+from dice_ray.output import redirected
+from dice_ray.run import cluster, doctor, ray_internals
 from dice_ray.run.build import prepare
-from dice_ray.run.driver import Driver, Screen, TrialCounts
+from dice_ray.run.driver import Driver, Screen, TrialCounts, announce, end_driver, watched
 from dice_ray.run.folder import LOG, TRIALS
-from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
@@ -90,10 +90,10 @@ class _Session:
 
                 @cache
                 def ray() -> cluster.Cluster:
-                    cluster.announce(self.screen, address)
+                    announce(self.screen, address)
                     joined = stack.enter_context(started)
                     if not joined.is_own:
-                        stack.enter_context(head.watched(joined, self._end_without_head))
+                        stack.enter_context(watched(joined, self._end_without_head))
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
                     if self.plan.base().launch.min_workers:
                         ray_internals.start_coordinator()
@@ -208,7 +208,7 @@ class _Session:
         from dice_ray.tuning.trial import TrialActor, Work
 
         needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)
-        admission = arrivals.admission(ray, self._configs)
+        admission = doctor.admission(ray, self._configs)
         work = Work(self.plan, self.folder.resolve(), needs.threads, needs.gpus, admission=admission)
         trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
@@ -283,7 +283,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
             for line in [*reports, *map(str, plan.left_out()), *notes]:
                 screen.show(line)
 
-        end = partial(head.end, stderr=stderr, screens=screens, writer=writer)
+        end = partial(end_driver, stderr=stderr, screens=screens, writer=writer)
         yield _Session(plan, folder, ledger, writer, screen, loaded, driver, end)
 
 

@@ -26,9 +26,9 @@ from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.files import write_atomically
-from dice_ray.run import arrivals, cluster, store, train
-from dice_ray.run.arrivals import Admission
+from dice_ray.run import cluster, doctor, object_store, single
 from dice_ray.run.build import class_weights, objective, prepare
+from dice_ray.run.doctor import Admission
 from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.tracking import environment
@@ -74,7 +74,7 @@ class TrialActor(tune.Trainable):
 
     def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
         assert work is not None, "given by tune.with_parameters"
-        self._work, self._unready = work, arrivals.problem(work.admission, work.surroundings, work.folder)
+        self._work, self._unready = work, doctor.problem(work.admission, work.surroundings, work.folder)
         if not self._unready:
             cluster.enter(work.surroundings)
             cluster.hide_unasked_gpus(work.gpus)
@@ -103,7 +103,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
     folder = work.folder / TRIALS / trial.id
     is_sent = True
     try:
-        store.fetch(folder)
+        object_store.fetch(folder)
         remove_leftover_group(folder)  # also of a trial that is given up: the next one would wait for its CPUs
         _check_not_given_up(folder)
         with _time_limit(work.plan.trial_timeout, folder):
@@ -113,11 +113,11 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             if work.plan.split == "test":
                 prepare(config).test()  # raises before the training where the test split cannot be scored
             tags = environment.hardware() | class_weights(config)
-            for evaluation in train.evaluations(config, folder):
+            for evaluation in single.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
                 result["is_past"] = evaluation.is_past
                 if evaluation.finished and work.plan.split == "test":
-                    result["test"] = train.score(config, folder, "test")
+                    result["test"] = single.score(config, folder, "test")
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError) or is_out_of_memory(error):
@@ -128,7 +128,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
     finally:
         if is_sent:
-            store.drop_checkpoints(folder)
+            object_store.drop_checkpoints(folder)
 
 
 def _check_not_given_up(folder: Path) -> None:
@@ -140,7 +140,7 @@ def _check_not_given_up(folder: Path) -> None:
     if (file := folder / GIVEN_UP).exists():
         reason = file.read_text(encoding="utf-8")
         file.unlink()  # a cell that failed may be run again
-        store.delete(folder, [GIVEN_UP])
+        object_store.delete(folder, [GIVEN_UP])
         raise RunError(reason)
 
 
@@ -156,7 +156,7 @@ def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             reason = f"a trial must end within {seconds:g} s (--trial-timeout), and was still running"
             write_atomically(folder / GIVEN_UP, reason)
-            store.send(folder)
+            object_store.send(folder)
         finally:  # also where the reason cannot be stored: Ray then tries the trial again
             os._exit(1)
 

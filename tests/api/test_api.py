@@ -544,7 +544,7 @@ def test_a_run_has_one_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     """A second one that was refused had fetched the files of the store over those of the first one before."""
     folder = tmp_path / "dice_ray_runs/mine"
     fetched: list[Path] = []
-    monkeypatch.setattr("dice_ray.run.store.fetch", fetched.append)
+    monkeypatch.setattr("dice_ray.run.object_store.fetch", fetched.append)
     with lock(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine")
     assert {path.name for path in folder.iterdir()} == {"lock"}

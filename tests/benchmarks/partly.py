@@ -16,7 +16,7 @@ import psutil
 
 from dice_ray.api.shipped import preset_file
 from dice_ray.config.load import read_layer, resolve, values_layer
-from dice_ray.run import train, trained
+from dice_ray.run import single, trained
 from dice_ray.training.checkpoint import BEST, LAST
 from dice_ray.training.loop import StepProgress
 
@@ -41,7 +41,7 @@ def alone(arm: str, epochs: float, seed: int) -> dict[str, float]:
     seconds, clock = [], time.process_time()
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as name:
         folder = Path(name)
-        for event in train.train(config, folder):
+        for event in single.train(config, folder):
             if isinstance(event, StepProgress):
                 seconds.append(time.process_time() - clock)
             clock = time.process_time()
@@ -53,7 +53,7 @@ def alone(arm: str, epochs: float, seed: int) -> dict[str, float]:
             "best_mb": (folder / BEST).stat().st_size / 1e6,
             "last_mb": (folder / LAST).stat().st_size / 1e6,
             "trained": sum(each.numel() for each in model.parameters() if each.requires_grad),
-            "f1": train.score(config, folder, "test")["test/f1"],
+            "f1": single.score(config, folder, "test")["test/f1"],
         }
 
 

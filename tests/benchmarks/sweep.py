@@ -25,7 +25,7 @@ from dice_ray import api
 from dice_ray.api.shipped import preset_file
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.run import build, cluster, train
+from dice_ray.run import build, cluster, single
 from dice_ray.tracking.reader import read
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Work:
         """What one thread trains in about this time."""
         probe = cls(4)
         with tempfile.TemporaryDirectory() as folder:
-            *_, last = train.evaluations(probe.config, Path(folder))
+            *_, last = single.evaluations(probe.config, Path(folder))
         rate = last.metrics["train/tokens_per_second"]
         return cls(max(1, round(seconds * rate / cls(1).num_tokens())))
 

@@ -32,7 +32,7 @@ from dice_ray import api
 from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
-from dice_ray.run.stopping import interrupt
+from dice_ray.run.signals import interrupt
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer

@@ -20,7 +20,7 @@ from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder,
 from dice_ray.models.heads import start_heads
 from dice_ray.models.layers import num_layers
 from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
-from dice_ray.run import build, train
+from dice_ray.run import build, single
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
@@ -227,9 +227,9 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
         "training": {"epochs": 2, "batch_size": 8, "lr": 1e-2},
     }
     config = resolve([Layer("test", written)])
-    losses = [evaluation.metrics["train/loss"] for evaluation in train.evaluations(config, tmp_path)]
+    losses = [evaluation.metrics["train/loss"] for evaluation in single.evaluations(config, tmp_path)]
     assert losses[-1] < losses[0]
-    assert build.objective(config, "test") in train.score(config, tmp_path, "test")
+    assert build.objective(config, "test") in single.score(config, tmp_path, "test")
 
 
 def test_a_family_that_trains_in_fp32_only_predicts_in_fp32() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from dice_ray.config.schema import LaunchConfig
-from dice_ray.run import train
+from dice_ray.run import single
 from dice_ray.tracking.reader import curves
 from dice_ray.tuning.plan_file import read
 from tests.faults.sweeps import NAME, NUM_STEPS, Sweep
@@ -79,7 +79,7 @@ def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same
     config = read(sweep.path).config(spec).model_copy(update={"launch": LaunchConfig()})
     undisturbed = {
         (evaluation.step, name): value
-        for evaluation in train.evaluations(config, tmp_path / "alone" / "run")
+        for evaluation in single.evaluations(config, tmp_path / "alone" / "run")
         for name, value in evaluation.metrics.items()
         if name == "train/loss" or name.startswith("dev/")
     }

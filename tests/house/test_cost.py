@@ -62,7 +62,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "dice_ray.cli.trained",
         "dice_ray.errors",
         "dice_ray.run",
-        "dice_ray.run.stopping",
+        "dice_ray.run.signals",
     }
     assert not modules & HEAVY
     assert len(modules) < 600

@@ -17,7 +17,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import served, train, trained
+from dice_ray.run import packaging, single, trained
 from dice_ray.run.build import build
 from dice_ray.run.rehearsal import rehearse
 from dice_ray.tracking.store import quiet
@@ -58,7 +58,7 @@ def test_checkpoints_hold_what_is_trained_and_the_run_goes_on_from_them(
     encoder: Path, tmp_path: Path, model: dict[str, Any], trained_in_encoder: int
 ) -> None:
     config = config_of(encoder, **model)
-    wanted = [evaluation.metrics for evaluation in train.evaluations(config, tmp_path / "whole")]
+    wanted = [evaluation.metrics for evaluation in single.evaluations(config, tmp_path / "whole")]
     names = weights(tmp_path / "whole").keys()
     assert sum(name.startswith("encoder.") for name in names) == trained_in_encoder
     assert len(names) == trained_in_encoder + 2
@@ -66,8 +66,8 @@ def test_checkpoints_hold_what_is_trained_and_the_run_goes_on_from_them(
     assert len(state["optimizer"]["state"]) == sum(map(len, (g["params"] for g in state["optimizer"]["param_groups"])))
     assert len(state["optimizer"]["state"]) == len(names)
 
-    first = list(itertools.islice(train.evaluations(config, tmp_path / "resumed"), 1))
-    resumed = list(train.evaluations(config, tmp_path / "resumed"))
+    first = list(itertools.islice(single.evaluations(config, tmp_path / "resumed"), 1))
+    resumed = list(single.evaluations(config, tmp_path / "resumed"))
     assert len(first) == 1
     assert [each.metrics["train/loss"] for each in resumed] == [each["train/loss"] for each in wanted]
     assert all(
@@ -81,15 +81,15 @@ def test_a_run_with_an_adapter_is_scored_exported_and_served_without_it(
     quiet()
     copied = shutil.copytree(encoder, tmp_path / "bert")
     config = config_of(copied, **LORA)
-    scores = {each.step: each.metrics["dev/f1_tuned"] for each in train.evaluations(config, tmp_path / "run")}
+    scores = {each.step: each.metrics["dev/f1_tuned"] for each in single.evaluations(config, tmp_path / "run")}
     best = trained.load(tmp_path / "run")
     assert best.score(best.labelled("dev")).metrics["f1_tuned"] == pytest.approx(scores[best.step])
     assert weight_bytes(config.model, best.tokenizer) == 4 * sum(
         weight.numel() for name, weight in weights(tmp_path / "run").items() if name.startswith("encoder.")
     )
-    cells = served.ServedRun(best).predict(NEW)
+    cells = packaging.ServedRun(best).predict(NEW)
     assert best.export(tmp_path / "plain") == "AutoModelForSequenceClassification"
-    model = served.pack(tmp_path / "run", tmp_path / "model")
+    model = packaging.pack(tmp_path / "run", tmp_path / "model")
     shutil.rmtree(copied)
 
     monkeypatch.setitem(sys.modules, "peft", None)  # importing it fails from here on
@@ -99,7 +99,7 @@ def test_a_run_with_an_adapter_is_scored_exported_and_served_without_it(
     with torch.no_grad():
         exported = stock(**plain(pairs, padding=True, return_tensors="pt")).logits.softmax(-1)[:, 1]
     assert exported.tolist() == pytest.approx(list(cells["probability_1"]), abs=1e-5)
-    assert list(served.load_pyfunc(str(model)).predict(NEW)["probability_1"]) == pytest.approx(
+    assert list(packaging.load_pyfunc(str(model)).predict(NEW)["probability_1"]) == pytest.approx(
         exported.tolist(), abs=1e-5
     )
     with pytest.raises(RunError, match="there is no folder"):
@@ -109,7 +109,7 @@ def test_a_run_with_an_adapter_is_scored_exported_and_served_without_it(
 def test_the_weights_that_a_checkpoint_lacks_must_be_those_of_before(encoder: Path, tmp_path: Path) -> None:
     changed = shutil.copytree(encoder, tmp_path / "bert")
     config = config_of(changed, **LORA)
-    next(train.evaluations(config, tmp_path / "run"))
+    next(single.evaluations(config, tmp_path / "run"))
     content = load_file(changed / "model.safetensors")
     content["embeddings.word_embeddings.weight"][5, 5] += 1e-3
     save_file(content, changed / "model.safetensors", metadata={"format": "pt"})
@@ -118,12 +118,12 @@ def test_the_weights_that_a_checkpoint_lacks_must_be_those_of_before(encoder: Pa
     ):
         trained.load(tmp_path / "run")
     with pytest.raises(RunError, match=r"last\.pt holds only the weights that were trained"):
-        list(train.evaluations(config, tmp_path / "run"))
+        list(single.evaluations(config, tmp_path / "run"))
 
 
 def test_random_weights_of_the_tiny_encoder_are_stored(tmp_path: Path) -> None:
     config = config_of("tiny", **LORA)
-    scores = {each.step: each.metrics["dev/f1_tuned"] for each in train.evaluations(config, tmp_path / "run")}
+    scores = {each.step: each.metrics["dev/f1_tuned"] for each in single.evaluations(config, tmp_path / "run")}
     best = trained.load(tmp_path / "run")
     assert any("word_embeddings" in name for name in weights(tmp_path / "run"))
     assert best.score(best.labelled("dev")).metrics["f1_tuned"] == pytest.approx(scores[best.step])

@@ -26,7 +26,7 @@ from dice_ray.models.pretrained import (
     num_positions,
     with_dropout,
 )
-from dice_ray.run import train
+from dice_ray.run import single
 from dice_ray.run.build import build
 from tests.contracts.encoders import save
 
@@ -193,7 +193,7 @@ def test_rows_longer_than_the_positions_are_refused_before_training(family: str,
         "model": {"encoder": str(save(family, tmp_path / family, TEXTS))},
     }
     with pytest.raises(ConfigError, match=rf"task\.sentence_pair\.max_length: must be at most {longest}, .*got 513"):
-        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
+        next(single.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
 def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Pa
         "model": {"encoder": str(folder)},
     }
     with pytest.raises(ConfigError, match=r"model\.encoder: must pad on the right"):
-        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
+        next(single.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
 DECODERS: list[tuple[str, dict[str, Any]]] = [

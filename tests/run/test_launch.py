@@ -15,7 +15,7 @@ import torch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
-from dice_ray.run import build, cluster, folder, train
+from dice_ray.run import build, cluster, folder, single
 from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
@@ -53,7 +53,7 @@ def test_the_class_weights_of_a_run_are_those_of_its_training_split() -> None:
 
 def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"must hold a trained run's best\.pt"):
-        train.score(small(), tmp_path, "dev")
+        single.score(small(), tmp_path, "dev")
 
 
 def test_a_test_split_must_be_there_to_be_scored(tmp_path: Path) -> None:
@@ -62,20 +62,20 @@ def test_a_test_split_must_be_there_to_be_scored(tmp_path: Path) -> None:
     )
     files = {"folder": str(tmp_path), "train": "pairs.tsv", "reader": {"tables": {"quoting": "off"}}}
     config = resolve([PRESET, Layer("test", {"data": {"source": {"files": files}}})])
-    list(train.evaluations(config, tmp_path / "run"))
+    list(single.evaluations(config, tmp_path / "run"))
     with pytest.raises(DataError, match="must have a test split"):
-        train.score(config, tmp_path / "run", "test")
+        single.score(config, tmp_path / "run", "test")
 
 
 def test_what_has_no_effect_on_the_data_is_refused_before_the_first_step(tmp_path: Path) -> None:
     dead = {"loss.tversky.scope": "example", "loss.tversky.gamma": 0, "loss.tversky.alpha": 0.3}
     with pytest.raises(ConfigError, match="alpha has no effect"):
-        next(train.evaluations(resolve([PRESET, values_layer("test", dead)]), tmp_path))
+        next(single.evaluations(resolve([PRESET, values_layer("test", dead)]), tmp_path))
 
 
 def test_a_run_has_the_threads_that_it_is_launched_with(tmp_path: Path) -> None:
     try:
-        train.train(small(launch__threads=2), tmp_path)
+        single.train(small(launch__threads=2), tmp_path)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
@@ -84,14 +84,14 @@ def test_a_run_has_the_threads_that_it_is_launched_with(tmp_path: Path) -> None:
 def test_a_worker_leaves_the_settings_that_the_driver_has_stored(tmp_path: Path) -> None:
     """A run that was resumed on another machine was bound to the number of threads of the first one."""
     folder.store_config(small(), tmp_path)
-    next(train.evaluations(small(launch__threads=1), tmp_path))
+    next(single.evaluations(small(launch__threads=1), tmp_path))
     stored = folder.stored_config(tmp_path)
     assert stored is not None
     assert stored.launch.threads is None
 
 
 def test_mined_negatives_train(tmp_path: Path) -> None:
-    all_kept, mined = (list(train.evaluations(small(mining__ratio=ratio), tmp_path / str(ratio))) for ratio in (0, 1))
+    all_kept, mined = (list(single.evaluations(small(mining__ratio=ratio), tmp_path / str(ratio))) for ratio in (0, 1))
     assert mined[-1].metrics["train/loss"] > all_kept[-1].metrics["train/loss"]
 
 
@@ -104,7 +104,7 @@ def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path:
     assert {(label, round(weight, 3)) for label, weight in zip(labels, weights, strict=True)} == {(0, 1.0), (1, 2.333)}
     assert build.prepare(balanced).facts == build.prepare(plain).facts, "the prior and the weights of losses stay"
     ends = [
-        list(train.evaluations(config, tmp_path / config.data.oversampling.name))[-1] for config in (plain, balanced)
+        list(single.evaluations(config, tmp_path / config.data.oversampling.name))[-1] for config in (plain, balanced)
     ]
     assert ends[0].step == ends[1].step
     assert ends[0].metrics["train/loss"] != ends[1].metrics["train/loss"]
@@ -131,7 +131,7 @@ class Closed:
 @pytest.fixture(scope="module")
 def closed(ray_train: None, tmp_path_factory: pytest.TempPathFactory) -> Closed:
     folder = tmp_path_factory.mktemp("closed")
-    running = train.evaluations(small(loss="self_adjusting_dice", launch__workers=2), folder)
+    running = single.evaluations(small(loss="self_adjusting_dice", launch__workers=2), folder)
     told = [next(running)]
     while not told[-1].finished:
         told.append(next(running))
@@ -144,15 +144,15 @@ def closed(ray_train: None, tmp_path_factory: pytest.TempPathFactory) -> Closed:
 class TestOnRayTrain:
     @pytest.mark.slow
     def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
-        here = list(train.evaluations(small(loss="dice"), tmp_path / "here"))
-        there = list(train.evaluations(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
+        here = list(single.evaluations(small(loss="dice"), tmp_path / "here"))
+        there = list(single.evaluations(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
         for told in (*here, *there):
             assert told.metrics.pop("train/tokens_per_second") > 0
             assert told.metrics.pop("train/seconds") > 0
         assert there == here
 
     def test_two_workers_tread_the_path_of_one(self, tmp_path: Path, closed: Closed) -> None:
-        one = list(train.evaluations(small(loss="self_adjusting_dice"), tmp_path / "one"))
+        one = list(single.evaluations(small(loss="self_adjusting_dice"), tmp_path / "one"))
         assert [told.metrics["train/loss"] for told in closed.told] == pytest.approx(
             [told.metrics["train/loss"] for told in one], rel=1e-4
         )
@@ -168,13 +168,13 @@ class TestOnRayTrain:
     @pytest.mark.slow
     def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
-            list(train.evaluations(small(launch__how="ray_train", training__lr=1e30), tmp_path))
+            list(single.evaluations(small(launch__how="ray_train", training__lr=1e30), tmp_path))
 
     @pytest.mark.slow
     def test_a_worker_that_is_killed_is_replaced_as_often_as_allowed(self, tmp_path: Path) -> None:
         long = {"training__epochs": 6, "training__evaluations": 4}
-        one = list(train.evaluations(small(**long), tmp_path / "one"))
-        running = train.evaluations(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
+        one = list(single.evaluations(small(**long), tmp_path / "one"))
+        running = single.evaluations(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
         told = [next(running)]
         killed = titled(WORKER)
         assert len(killed) == 2
@@ -195,7 +195,7 @@ class TestOnRayTrain:
     @pytest.mark.slow
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         long = {"training__epochs": 200, "training__evaluations": 200}
-        running = train.evaluations(small(**long, launch__how="ray_train"), tmp_path)
+        running = single.evaluations(small(**long, launch__how="ray_train"), tmp_path)
         next(running)
         assert titled(WORKER)
         running.close()
@@ -208,7 +208,7 @@ class TestOnRayTrain:
         """Its workers were killed, and all steps since the last evaluation lost."""
         events: list[Evaluation | StepProgress] = []
         long = small(launch__workers=2, training__epochs=5000, training__evaluations=1)
-        for event in train.train(long, tmp_path, lambda: bool(events)):
+        for event in single.train(long, tmp_path, lambda: bool(events)):
             events.append(event)
         assert not [event for event in events if isinstance(event, Evaluation)]
         assert torch.load(tmp_path / "last.pt")["step"] >= events[0].step

@@ -18,8 +18,8 @@ from pyarrow.fs import FileSelector, FileType
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.files import opened
-from dice_ray.run import store, trained
-from dice_ray.run.here import train_here
+from dice_ray.run import object_store, trained
+from dice_ray.run.build import train_here
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.machines import machine_apart, machines, of_driver
 from tests.object_store import CREDENTIALS, s3
@@ -75,25 +75,25 @@ def test_a_machine_finds_what_another_one_has_sent(url: str, machine: Machine) -
     (RUN / "encoder").mkdir(parents=True)
     for name in ("config.yaml", "best.pt", "last.pt", "encoder/config.json", "log.txt", "before.pt"):
         (RUN / name).write_text(f"first {name}")
-    store.send(RUN)
+    object_store.send(RUN)
     key = RUN.relative_to("dice_ray_runs")
     names = {"config.yaml", "best.pt", "last.pt", "encoder/config.json"}
     assert stored(url) == {f"{key}/{name}" for name in names}
     machine("two")
-    store.fetch(RUN, checkpoints=False)
+    object_store.fetch(RUN, checkpoints=False)
     assert not (RUN / "last.pt").exists()
-    store.fetch(RUN)
+    object_store.fetch(RUN)
     assert (RUN / "encoder/config.json").read_text() == "first encoder/config.json"
     (RUN / "last.pt").write_text("second last.pt")
-    store.send(RUN)
+    object_store.send(RUN)
     machine("one")
-    store.fetch(RUN)
+    object_store.fetch(RUN)
     assert (RUN / "last.pt").read_text() == "second last.pt"
     assert (RUN / "before.pt").exists()
-    store.delete(RUN, ["best.pt", "encoder"])
+    object_store.delete(RUN, ["best.pt", "encoder"])
     assert stored(url) == {f"{key}/config.yaml", f"{key}/last.pt"}
     (RUN / ".stored").write_text("")
-    store.fetch(RUN)
+    object_store.fetch(RUN)
     assert (RUN / "last.pt").read_text() == "second last.pt"
 
 
@@ -109,7 +109,7 @@ def test_a_key_that_is_a_path_to_elsewhere_is_not_fetched(
         client.put_object(Bucket="bucket", Key=f"hostile/sweep/trials/0001/{name}", Body=b"{}")
     assert len(client.list_objects(Bucket="bucket", Prefix="hostile/")["Contents"]) == 2
     machine("one")
-    store.fetch(RUN)
+    object_store.fetch(RUN)
     assert (RUN / "encoder/config.json").exists()
     assert sorted(file.name for file in Path().rglob("*") if file.is_file()) == [".stored", "config.json"]
 
@@ -119,11 +119,11 @@ def test_what_is_there_already_is_not_copied_again(url: str, machine: Machine, m
     machine("one")
     RUN.mkdir(parents=True)
     (RUN / "last.pt").write_text("first")
-    store.send(RUN)
+    object_store.send(RUN)
     copies: list[Any] = []
     monkeypatch.setattr("pyarrow.fs.copy_files", lambda *files: copies.append(files))
-    store.send(RUN)
-    store.fetch(RUN)
+    object_store.send(RUN)
+    object_store.fetch(RUN)
     assert copies == []
 
 
@@ -138,7 +138,7 @@ def test_a_run_goes_on_where_another_machine_has_stopped_and_a_third_one_reads_i
         if isinstance(event, Evaluation):
             break  # killed: nothing is written after the report
     machine("two")
-    store.fetch(RUN)
+    object_store.fetch(RUN)
     again, *rest = train_here(config, RUN)
     assert again == event
     assert next(each.step for each in rest if isinstance(each, StepProgress)) == event.step + 1
@@ -156,8 +156,8 @@ def test_a_machine_keeps_no_checkpoints_of_runs_that_have_left_it(
         RUN.mkdir(parents=True)
         for name in ("config.yaml", "best.pt", "last.pt", "before.pt"):
             (RUN / name).touch()
-        store.send(RUN)
-        store.drop_checkpoints(RUN)
+        object_store.send(RUN)
+        object_store.drop_checkpoints(RUN)
         assert {file.name for file in RUN.iterdir()} == left
 
 
@@ -165,7 +165,7 @@ def test_without_a_url_nothing_is_copied(tmp_path: Path) -> None:
     """Finds a run that copies itself to its own folder."""
     RUN.mkdir(parents=True)
     (RUN / "last.pt").touch()
-    store.send(RUN)
+    object_store.send(RUN)
     assert [file.name for file in RUN.iterdir()] == ["last.pt"]
 
 

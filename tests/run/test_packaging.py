@@ -14,8 +14,8 @@ import torch
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import DataError, RunError
-from dice_ray.run import served, train, trained
-from dice_ray.run.card import card
+from dice_ray.run import packaging, single, trained
+from dice_ray.run.packaging import card
 from dice_ray.tracking.store import quiet
 
 TASKS: dict[str, tuple[Any, str]] = {
@@ -62,13 +62,13 @@ def trained_run(folder: Path, kind: str, **settings: Any) -> trained.Trained:
     source = {"synthetic": {"kind": kind, "size": 60}}
     task = {name: {**values, **settings} for name, values in TASKS[kind][0].items()}
     preset = {"task": task, "data": {"source": source}, "training": {"epochs": 1, "batch_size": 16}}
-    list(train.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
+    list(single.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
     return trained.load(folder / "run")
 
 
 def packed(folder: Path, kind: str) -> tuple[trained.Trained, Path]:
     """A run of generated data, and it as a model."""
-    return trained_run(folder, kind), served.pack(folder / "run", folder / "model")
+    return trained_run(folder, kind), packaging.pack(folder / "run", folder / "model")
 
 
 @pytest.mark.parametrize("kind", list(FILES))
@@ -119,7 +119,7 @@ def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(tmp_pa
         [{"text": "the router is broken", "text_pair": "it is urgent"}] if kind == "pairs" else ["the router is broken"]
     )
     rows = ROWS["pairs" if kind == "pairs" else "texts"][:1]
-    (wanted,) = served.ServedRun(run).predict(rows).to_dict("records")
+    (wanted,) = packaging.ServedRun(run).predict(rows).to_dict("records")
     found: Any = classify(texts)
     assert {f"probability_{each['label']}": pytest.approx(each["score"], abs=1e-5) for each in found[0]} == {
         name: value for name, value in wanted.items() if name.startswith("probability_")
@@ -140,7 +140,9 @@ def test_a_pipeline_reads_as_much_of_a_long_text_as_the_run(tmp_path: Path, kind
     classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None, truncation=True)
     long = "the router is broken " * 200
     if kind == "pairs":  # a text would be read in windows
-        (wanted,) = served.ServedRun(run).predict([{"sentence1": long, "sentence2": "it is urgent"}]).to_dict("records")
+        (wanted,) = (
+            packaging.ServedRun(run).predict([{"sentence1": long, "sentence2": "it is urgent"}]).to_dict("records")
+        )
         found: Any = classify([{"text": long, "text_pair": "it is urgent"}])
         scores = {each["label"]: each["score"] for each in found[0]}
         assert scores["1"] == pytest.approx(wanted["probability_1"], abs=1e-5)
@@ -190,7 +192,7 @@ def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path)
 
 def test_rows_that_lack_a_column_are_named(tmp_path: Path) -> None:
     _, folder = packed(tmp_path, "pairs")
-    model = served.load_pyfunc(str(folder))
+    model = packaging.load_pyfunc(str(folder))
     with pytest.raises(DataError, match=r"'sentence2'"):
         model.predict(pd.DataFrame({"sentence1": ["a"]}))
     with pytest.raises(DataError, match="there must be a row to predict"):
@@ -212,5 +214,5 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> N
     with (folder / "run/best.pt").open("wb") as file:
         pickle.dump({"model": Evil(), "decisions": {}, "step": 1}, file)
     with pytest.raises(RunError, match=r"best\.pt must be a whole checkpoint of dice_ray"):
-        served.load_pyfunc(str(folder))
+        packaging.load_pyfunc(str(folder))
     assert not (tmp_path / "was run").exists()

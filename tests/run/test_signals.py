@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.run import stopping
-from dice_ray.run.stopping import postponed, stop_on_signals
+from dice_ray.run import signals
+from dice_ray.run.signals import postponed, stop_on_signals
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def no_nohup() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_nohup")
-@pytest.mark.parametrize("number", stopping.SIGNALS)
+@pytest.mark.parametrize("number", signals.SIGNALS)
 def test_a_signal_is_noted_once_the_work_asks_and_a_second_one_is_raised(number: int) -> None:
     """In the middle of an optimizer step an exception would leave a state that no checkpoint can be written of."""
     before = signal.getsignal(number)
@@ -62,7 +62,7 @@ def test_a_signal_is_raised_while_nothing_asks() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_work_that_does_not_end_by_itself_is_interrupted(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of minutes: a machine that is taken away does not wait, and a closed terminal sends no second signal."""
-    monkeypatch.setattr(stopping, "GRACE", 0.1)
+    monkeypatch.setattr(signals, "GRACE", 0.1)
     with stop_on_signals() as stop:
         stop()
         signal.raise_signal(number)
@@ -135,9 +135,9 @@ def test_a_signal_waits_for_what_must_not_be_torn_apart_and_a_second_one_does_no
                 signal.raise_signal(signal.SIGINT)
                 reached.append(signals)
 
-    for signals in (1, 2):
+    for number in (1, 2):
         with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
-            work(signals)
+            work(number)
         assert stop.signal == signal.SIGINT
     assert reached == [1, 2]
 
@@ -163,8 +163,8 @@ def test_a_signal_while_ray_starts_waits_until_it_has_started(tmp_path: Path) ->
 import os, signal, threading
 from pathlib import Path
 import ray
-from dice_ray.run import cluster, stopping
-with stopping.stop_on_signals():
+from dice_ray.run import cluster, signals
+with signals.stop_on_signals():
     init = ray.init
     def signalled(**options):
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
@@ -183,6 +183,6 @@ def test_ctrl_c_while_a_command_loads_its_modules_ends_it(tmp_path: Path) -> Non
     """Imported code, such as torch, may catch the exception: the command went on as if nothing had been pressed."""
     lines = ("import signal", "try:", "    signal.raise_signal(signal.SIGINT)", "except BaseException:", "    pass")
     (tmp_path / "catches.py").write_text("\n".join(lines))
-    program = "import signal; from dice_ray.run import stopping; signal.signal(signal.SIGINT, stopping.interrupt); "
+    program = "import signal; from dice_ray.run import signals; signal.signal(signal.SIGINT, signals.interrupt); "
     done = subprocess.run([sys.executable, "-c", program + "import catches"], cwd=tmp_path, check=False)
     assert done.returncode == 130

@@ -18,7 +18,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, InputError, RunError
-from dice_ray.run import build, single, train, trained
+from dice_ray.run import build, single, trained
 from dice_ray.run.driver import Driver
 from dice_ray.tasks.predictions import Threshold
 from dice_ray.training.checkpoint import Checkpoints
@@ -50,8 +50,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's folder with its data beside it, moved after the training."""
     folder = tmp_path_factory.mktemp("trained")
     config = config_of(folder / "data")
-    list(train.evaluations(config, folder / "first"))
-    (folder / "scores.json").write_text(json.dumps(train.score(config, folder / "first", "test")))
+    list(single.evaluations(config, folder / "first"))
+    (folder / "scores.json").write_text(json.dumps(single.score(config, folder / "first", "test")))
     shutil.move(folder / "first", folder / "run")
     (folder / "data/test.tsv").rename(folder / "new.tsv")
     shutil.rmtree(folder / "data")
@@ -176,7 +176,7 @@ def test_data_that_is_gone_is_named(run: Path) -> None:
 
 def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
     config = config_of(tmp_path / "data", **{"training.epochs": 1})
-    list(train.evaluations(config, tmp_path / "run"))
+    list(single.evaluations(config, tmp_path / "run"))
     best = trained.load(tmp_path / "run")
     assert len(best.labelled("dev").records) == ROWS // 10
     rows = (tmp_path / "data/train.tsv").read_text().splitlines()
@@ -220,7 +220,7 @@ def test_each_task_predicts_what_it_was_scored_by(tmp_path: Path, kind: str) -> 
     source = {"synthetic": {"kind": kind, "size": 200, "positive_share": 0.1}}
     training = {"epochs": 4, "batch_size": 16, "lr": 3e-3}
     config = resolve([Layer("preset", {"task": task, "data": {"source": source}, "training": training})])
-    list(train.evaluations(config, tmp_path / "run"))
+    list(single.evaluations(config, tmp_path / "run"))
     records = generate(SyntheticConfig(kind=kind, size=200))["test"]
     path = tmp_path / "new.txt"
     if kind == "tagging":
@@ -257,7 +257,7 @@ def test_a_run_with_a_byte_level_tokenizer_has_the_score_of_its_training(tmp_pat
         "model": {"encoder": str(save("roberta", tmp_path / "roberta", texts))},
         "training": {"epochs": 4, "batch_size": 8, "lr": 1e-2},
     }
-    evaluations = train.evaluations(resolve([Layer("preset", written)]), tmp_path / "run")
+    evaluations = single.evaluations(resolve([Layer("preset", written)]), tmp_path / "run")
     in_training = max((evaluation.metrics for evaluation in evaluations), key=lambda metrics: metrics["dev/f1"])
     best = trained.load(tmp_path / "run")
     scored = best.score(best.labelled("dev")).metrics

@@ -23,7 +23,7 @@ from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import load
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.run import train, trained
+from dice_ray.run import single, trained
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import NO_TARGET, Row, Scores, Task
 from dice_ray.tasks.extractive_qa import TERMS, ExtractiveQAConfig
@@ -365,8 +365,8 @@ def test_a_tiny_encoder_learns_the_generated_questions(
         "training": {"epochs": 3, "batch_size": batch_size, "lr": 3e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
-    test = train.score(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in single.evaluations(config, tmp_path))
+    test = single.score(config, tmp_path, "test")
     assert test["test/constant_f1"] == pytest.approx(0.4, abs=0.01)
     assert best > 0.7
     assert test["test/f1"] > test["test/constant_f1"] + 0.3

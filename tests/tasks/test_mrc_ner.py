@@ -22,7 +22,7 @@ from dice_ray.data.formats.questions import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.reading import gather
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
 from dice_ray.errors import ConfigError, DataError
-from dice_ray.run import train
+from dice_ray.run import single
 from dice_ray.tasks.base import Batch, Scores
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.queries import QUERIES
@@ -401,8 +401,8 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
         "training": {"epochs": 2, "batch_size": 32, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
-    test = train.score(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in single.evaluations(config, tmp_path))
+    test = single.score(config, tmp_path, "test")
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.5
     assert test["test/f1_LOC"] > 0.9

@@ -12,7 +12,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.run import train
+from dice_ray.run import single
 from dice_ray.tasks.base import NO_TARGET, Scores
 from dice_ray.tasks.tagging import Tagging, TaggingConfig
 
@@ -199,8 +199,8 @@ def test_a_tiny_encoder_learns_the_generated_names(tmp_path: Path) -> None:
         "training": {"epochs": 3, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
-    test = train.score(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in single.evaluations(config, tmp_path))
+    test = single.score(config, tmp_path, "test")
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.6
     assert test["test/f1_LOC"] == 1

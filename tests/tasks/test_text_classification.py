@@ -16,7 +16,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.run import train
+from dice_ray.run import single
 from dice_ray.tasks.encoding import write_rows
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig, TextTask
 
@@ -278,7 +278,7 @@ def test_a_tiny_encoder_learns_the_generated_texts(tmp_path: Path, labels: str) 
         "data": {"source": {"synthetic": {"kind": "texts", "size": 800}}},
         "training": {"epochs": 4, "batch_size": 16, "lr": 2e-3},
     }
-    list(train.evaluations(config := resolve([Layer("preset", preset)]), tmp_path))
-    test = train.score(config, tmp_path, "test")
+    list(single.evaluations(config := resolve([Layer("preset", preset)]), tmp_path))
+    test = single.score(config, tmp_path, "test")
     assert test["test/macro_f1"] > test["test/constant_macro_f1"] + 0.5
     assert test["test/f1_safety"] > 0.6

@@ -16,7 +16,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from dice_ray.errors import RunError
-from dice_ray.run import build, train
+from dice_ray.run import build, single
 from dice_ray.training.checkpoint import Checkpoints
 from tests.training.test_loop import small, timeless
 
@@ -49,7 +49,7 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
 
     register_optimizer_step_post_hook(event)
     Path.replace = renamed  # type: ignore[assignment,method-assign]
-    evaluations = timeless(train.evaluations(small(**settings), folder))
+    evaluations = timeless(single.evaluations(small(**settings), folder))
     torch.save([each.metrics for each in evaluations], folder / "metrics.pt")
 
 
@@ -60,7 +60,7 @@ def test_a_run_killed_at_any_moment_ends_like_an_uninterrupted_one(
 ) -> None:
     settings = {"loss": "dice", "training.checkpoint_minutes": minutes, "training.precision": precision}
     build.prepare(small(**settings))  # a forked process has the data already
-    whole = timeless(train.evaluations(small(**settings), tmp_path / "whole"))
+    whole = timeless(single.evaluations(small(**settings), tmp_path / "whole"))
     moments = [random.randint(1, 40) for _ in range(5)]
     exits = []
     for kill_at in [*moments, 10**9]:
@@ -142,15 +142,15 @@ def test_an_error_of_the_disk_is_no_damage_and_a_damaged_file_has_advice_that_ca
 
 
 def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = timeless(train.evaluations(small(), tmp_path / "whole"))
-    run = train.evaluations(small(), tmp_path / "torn")
+    whole = timeless(single.evaluations(small(), tmp_path / "whole"))
+    run = single.evaluations(small(), tmp_path / "torn")
     for _ in range(3):
         next(run)
     run.close()
     path = tmp_path / "torn/last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.warns(UserWarning, match=r"last\.pt must be a whole checkpoint"):
-        assert timeless(train.evaluations(small(), tmp_path / "torn")) == whole
+        assert timeless(single.evaluations(small(), tmp_path / "torn")) == whole
 
 
 def test_a_finished_run_deletes_its_previous_checkpoint_and_temporary_files(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_files_are_synchronised_before_they_are_renamed(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
-    list(train.evaluations(small(), tmp_path / "run"))
+    list(single.evaluations(small(), tmp_path / "run"))
     assert placed >= {"config.yaml", "task.json", "last.pt", "before.pt", "best.pt"}
     assert {file.name for file in (tmp_path / "run/encoder").iterdir()} >= {"config.json", "tokenizer.json"}
     assert all(content_of(file) in on_disk for file in (tmp_path / "run/encoder").iterdir())

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
-from dice_ray.run import build, train, trained
+from dice_ray.run import build, single, trained
 from dice_ray.tasks.base import Scores
 from dice_ray.tasks.text_classification import OneLabel
 from dice_ray.training import batches, loop, precision
@@ -46,7 +46,7 @@ def timeless(run: Iterable[Evaluation]) -> list[Evaluation]:
 
 
 def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -> None:
-    evaluations = timeless(train.evaluations(small(), tmp_path))
+    evaluations = timeless(single.evaluations(small(), tmp_path))
     assert [evaluation.step for evaluation in evaluations] == [5, 10, 15, 20, 25]
     assert [evaluation.finished for evaluation in evaluations] == [False] * 4 + [True]
     assert evaluations[-1].epoch == 2.0
@@ -61,10 +61,10 @@ def test_free_memory_is_returned_where_the_c_library_can(
     last: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loop, "_RELEASE_SECONDS", seconds)
-    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
+    list(single.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
     in_use = [torch.ones(2**14) for _ in range(6400)][::100]  # 4 MB of 400 MB
     before = psutil.Process().memory_info().rss
-    run = train.train(small(training__evaluations=1, training__epochs=1), tmp_path / "second")
+    run = single.train(small(training__evaluations=1, training__epochs=1), tmp_path / "second")
     assert [each.step for each in itertools.islice(run, last)][-1] == last
     given_back = before - psutil.Process().memory_info().rss
     assert given_back > 200 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
@@ -72,7 +72,7 @@ def test_free_memory_is_returned_where_the_c_library_can(
 
 
 def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
-    evaluations = list(train.train(small(training__evaluations=2), tmp_path))
+    evaluations = list(single.train(small(training__evaluations=2), tmp_path))
     assert [each.step for each in evaluations] == list(range(1, 26))
     assert [each.step for each in evaluations if isinstance(each, Evaluation)] == [12, 25]
     steps = [each for each in evaluations if isinstance(each, StepProgress)]
@@ -90,11 +90,11 @@ def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = timeless(train.evaluations(small(loss="dice"), tmp_path / "whole"))
-    stopped = train.evaluations(small(loss="dice"), tmp_path / "stopped")
+    whole = timeless(single.evaluations(small(loss="dice"), tmp_path / "whole"))
+    stopped = single.evaluations(small(loss="dice"), tmp_path / "stopped")
     first = timeless(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    resumed = timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped"))
+    resumed = timeless(single.evaluations(small(loss="dice"), tmp_path / "stopped"))
     assert resumed == whole
     assert [each.is_past for each in resumed] == [True] * len(first) + [False] * (len(whole) - len(first))
     assert whole[: len(first)] == first
@@ -103,14 +103,14 @@ def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_on
 
 
 def test_the_state_of_another_version_is_named(tmp_path: Path) -> None:
-    stopped = train.evaluations(small(), tmp_path)
+    stopped = single.evaluations(small(), tmp_path)
     next(stopped)
     stopped.close()
     state = torch.load(tmp_path / "last.pt")
     for name, odd in (("tally", {"other": 1}), ("history", [{"step": 5}]), ("optimizer", None)):
         torch.save(state | {name: odd}, tmp_path / "last.pt")
         with pytest.raises(RunError, match=r"last\.pt must hold a state as this version stores it, and "):
-            list(train.evaluations(small(), tmp_path))
+            list(single.evaluations(small(), tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -125,26 +125,26 @@ def test_a_run_that_is_asked_to_stop_loses_no_step(
     The run asks after each step, and before each of the four micro-batches of the evaluation after step 5.
     """
     config = small(loss="dice", training__tokens=700)
-    whole = timeless(train.evaluations(config, tmp_path / "whole"))
+    whole = timeless(single.evaluations(config, tmp_path / "whole"))
     asks = count(1)
-    events = list(train.train(config, tmp_path / "stopped", lambda: next(asks) >= num_asks))
+    events = list(single.train(config, tmp_path / "stopped", lambda: next(asks) >= num_asks))
     assert torch.load(tmp_path / "stopped/last.pt")["step"] == step
     assert sum(isinstance(event, Evaluation) for event in events) == num_evaluations
-    assert timeless(train.evaluations(config, tmp_path / "stopped")) == whole
+    assert timeless(single.evaluations(config, tmp_path / "stopped")) == whole
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
 
 
 def test_a_finished_run_only_yields_its_history(tmp_path: Path) -> None:
-    whole = timeless(train.evaluations(small(), tmp_path))
+    whole = timeless(single.evaluations(small(), tmp_path))
     written = (tmp_path / "last.pt").stat().st_mtime_ns
-    assert timeless(train.evaluations(small(), tmp_path)) == whole
+    assert timeless(single.evaluations(small(), tmp_path)) == whole
     assert (tmp_path / "last.pt").stat().st_mtime_ns == written
 
 
 def test_a_seed_decides_everything(tmp_path: Path) -> None:
     runs = {
-        (seed, again): timeless(train.evaluations(small(training__seed=seed), tmp_path / f"{seed}{again}"))
+        (seed, again): timeless(single.evaluations(small(training__seed=seed), tmp_path / f"{seed}{again}"))
         for seed in (1, 2)
         for again in "ab"
     }
@@ -154,9 +154,9 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     config = small(loss="dice", training__epochs=3, training__lr=1e-2, training__schedule="constant")
-    evaluations = timeless(train.evaluations(config, tmp_path))
+    evaluations = timeless(single.evaluations(config, tmp_path))
     best = max(evaluation.metrics["dev/f1"] for evaluation in evaluations)
-    assert train.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
+    assert single.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
 
 
 def test_the_best_checkpoint_is_that_of_the_first_highest_score(
@@ -169,21 +169,21 @@ def test_the_best_checkpoint_is_that_of_the_first_highest_score(
         return replace(scores, metrics=scores.metrics | {"f1": next(f1)})
 
     monkeypatch.setattr(OneLabel, "score", scripted)
-    evaluations = list(train.evaluations(small(training__epochs=1, training__evaluations=4), tmp_path))
+    evaluations = list(single.evaluations(small(training__epochs=1, training__evaluations=4), tmp_path))
     assert [evaluation.metrics["dev/f1"] for evaluation in evaluations] == [0.2, 0.6, 0.6, 0.4]
     assert torch.load(tmp_path / "best.pt")["step"] == evaluations[1].step
 
 
 def test_early_stopping_ends_a_run_for_good(tmp_path: Path) -> None:
     config = small(training__patience=2, training__lr=1e-12, training__epochs=4, training__evaluations=10)
-    evaluations = timeless(train.evaluations(config, tmp_path))
+    evaluations = timeless(single.evaluations(config, tmp_path))
     assert [evaluation.finished for evaluation in evaluations] == [False, False, True]
-    assert timeless(train.evaluations(config, tmp_path)) == evaluations
+    assert timeless(single.evaluations(config, tmp_path)) == evaluations
     assert torch.load(tmp_path / "best.pt")["step"] == evaluations[0].step
 
 
 def test_training_costs_are_metrics(tmp_path: Path) -> None:
-    evaluations = list(train.evaluations(small(training__tokens=100), tmp_path))
+    evaluations = list(single.evaluations(small(training__tokens=100), tmp_path))
     for evaluation in evaluations:
         assert 0 <= evaluation.metrics["train/padding"] < 0.2
         assert evaluation.metrics["train/tokens_per_second"] > 100
@@ -193,7 +193,7 @@ def test_training_costs_are_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", ["cross_entropy", "dice"])
 def test_gradient_checkpointing_changes_nothing(tmp_path: Path, loss: str) -> None:
     kept, formed = (
-        timeless(train.evaluations(small(training__activations=activations, loss=loss), tmp_path / activations))
+        timeless(single.evaluations(small(training__activations=activations, loss=loss), tmp_path / activations))
         for activations in ("keep", "recompute")
     )
     assert formed == kept
@@ -204,7 +204,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_
     with pytest.raises(
         NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
     ) as failed:
-        timeless(train.evaluations(config, tmp_path))
+        timeless(single.evaluations(config, tmp_path))
     last = torch.load(tmp_path / "last.pt")
     assert f"at step {last['step'] + 1}, " in str(failed.value)
     assert all(weight.isfinite().all() for weight in last["model"].values())
@@ -212,8 +212,8 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_
 
 def test_a_batch_size_above_the_number_of_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
-        next(train.evaluations(small(training__batch_size=201), tmp_path))
-    (all_at_once,) = train.evaluations(small(training__batch_size=200, training__epochs=1), tmp_path)
+        next(single.evaluations(small(training__batch_size=201), tmp_path))
+    (all_at_once,) = single.evaluations(small(training__batch_size=200, training__epochs=1), tmp_path)
     assert all_at_once.step == 1
 
 
@@ -230,7 +230,7 @@ def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
     for name, settings in RUNS.items():
-        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), folder / name))
+        evaluations = timeless(single.evaluations(small(**settings, model__dropout=0.0), folder / name))
         assert evaluations[-1].finished
     dist.barrier()  # a worker that exits early closes the connection of the others
     dist.destroy_process_group()
@@ -242,8 +242,8 @@ def test_two_workers_train_like_one(tmp_path: Path) -> None:
     run_workers(_train_worker, (2, tmp_path), 2)
     found = {}
     for name, settings in RUNS.items():
-        alone = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
-        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / name))
+        alone = timeless(single.evaluations(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
+        evaluations = timeless(single.evaluations(small(**settings, model__dropout=0.0), tmp_path / name))
         found[name] = [evaluation.metrics["train/loss"] for evaluation in evaluations]
         near = 1e-4 if name in LOSSES else 5e-3
         assert found[name] == pytest.approx([each.metrics["train/loss"] for each in alone], rel=near), name
@@ -256,7 +256,7 @@ def test_a_compiled_encoder_learns_the_same_under_the_same_names(tmp_path: Path)
     evaluations = {}
     for compiled in ("nothing", "encoder"):
         config = small(loss="dice", training__compile=compiled, training__tokens=130, training__epochs=1)
-        evaluations[compiled] = [each.metrics["train/loss"] for each in train.evaluations(config, tmp_path / compiled)]
+        evaluations[compiled] = [each.metrics["train/loss"] for each in single.evaluations(config, tmp_path / compiled)]
     assert evaluations["encoder"] == pytest.approx(evaluations["nothing"], rel=1e-3)
     assert build.build(config).model.encoder._compiled_call_impl is not None
     for file in ("best.pt", "last.pt"):

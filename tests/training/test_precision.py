@@ -18,7 +18,7 @@ from dice_ray.api.presets import layers_of
 from dice_ray.config import load
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
-from dice_ray.run import build, here, train
+from dice_ray.run import build, single
 from dice_ray.run import folder as folder_of_run
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
@@ -123,7 +123,7 @@ def test_a_machine_that_does_not_support_the_precision_of_a_run_is_refused(monke
     with pytest.raises(RunError, match="must be fp32 on this machine"):
         build.build(config)
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        here.check_machine(config)
+        build.check_machine(config)
 
 
 def test_a_family_that_supports_only_fp32_gets_it_from_auto_and_is_refused_otherwise(
@@ -212,7 +212,7 @@ def test_a_gpu_uses_fused_attention() -> None:
 def test_half_precision_learns_like_fp32(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:
         values = {"training.precision": run, "model.dropout": 0.0, "training.epochs": 4}
-        evaluations: list[Evaluation] = list(train.evaluations(small(**values), tmp_path / run))
+        evaluations: list[Evaluation] = list(single.evaluations(small(**values), tmp_path / run))
         return [evaluation.metrics["train/loss"] for evaluation in evaluations]
 
     expected, found = losses("fp32"), losses(name)

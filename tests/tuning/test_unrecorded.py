@@ -12,7 +12,7 @@ import pytest
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import RunError
-from dice_ray.run import store
+from dice_ray.run import object_store
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import runner
@@ -43,7 +43,7 @@ FAULTS = {
     "no space for the start of a trial": (os, "fsync", 3, FULL),
     "no space for the end of a trial": (os, "fsync", 2, FULL),
     "no space for an evaluation": (Recorder, "reported", 2, FULL),
-    "a deletion that is refused": (store, "delete", 1, REFUSED),
+    "a deletion that is refused": (object_store, "delete", 1, REFUSED),
 }
 
 

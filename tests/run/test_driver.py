@@ -1,18 +1,49 @@
-"""A process of Ray itself that is killed: the driver ends soon, says how to go on, and leaves no run open in MLflow."""
+"""A head that is lost is noticed within seconds, one that answers again is not lost."""
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import psutil
 import pytest
 
+from dice_ray.run import driver
 from dice_ray.tracking.reader import read
 from tests.processes import WORKER, titled
+
+
+def test_a_head_is_lost_once_it_has_not_answered_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a driver that never learns of it, and one that is ended although its head answers."""
+    monkeypatch.setattr(driver, "_PATIENCE", 0.5)
+    is_lost = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server, driver._ended_once(silent(server), is_lost.set):
+        assert not is_lost.wait(1)
+        server.close()
+        assert is_lost.wait(5)
+
+
+def test_nothing_is_watched_after_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a driver that has finished, and is ended as a failed one when its cluster goes."""
+    monkeypatch.setattr(driver, "_PATIENCE", 0.1)
+    is_lost = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with driver._ended_once(silent(server), is_lost.set):
+            pass
+        server.close()
+        assert not is_lost.wait(0.5)
+
+
+def silent(server: socket.socket) -> Callable[[], bool]:
+    host, port = server.getsockname()
+    return lambda: driver._is_silent(f"{host}:{port}")
+
 
 SPACE: Final = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:two_rates"
 SETTINGS: Final = ("data.source.synthetic.size=200", "training.epochs=300", "training.evaluations=300")
