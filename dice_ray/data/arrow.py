@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from dice_ray.data.records import Record
 
-ItemT = TypeVar("ItemT")
+_ItemT = TypeVar("_ItemT")
 
-ARROW_TYPES: Mapping[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
-PlainRow: TypeAlias = dict[str, Any]
+_ARROW_TYPES: Mapping[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64()}
+_PlainRow: TypeAlias = dict[str, Any]
 
 
 class ArrowWriter(AbstractContextManager["ArrowWriter"]):
@@ -70,7 +70,7 @@ class ArrowTable:
         return number, index - self._offsets[number]
 
 
-class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
+class _StoredSequence(Sequence[_ItemT], ABC, Generic[_ItemT]):
     """The rows of a table as objects, constructed anew on each access."""
 
     def __init__(self, table: ArrowTable) -> None:
@@ -80,19 +80,19 @@ class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
         return len(self.table)
 
     @overload
-    def __getitem__(self, index: int) -> ItemT: ...
+    def __getitem__(self, index: int) -> _ItemT: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[ItemT]: ...
+    def __getitem__(self, index: slice) -> list[_ItemT]: ...
 
-    def __getitem__(self, index: int | slice) -> ItemT | list[ItemT]:
+    def __getitem__(self, index: int | slice) -> _ItemT | list[_ItemT]:
         if isinstance(index, slice):
             return [self._item(position) for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} of {len(self)}")
         return self._item(index % len(self))
 
-    def __iter__(self) -> Iterator[ItemT]:
+    def __iter__(self) -> Iterator[_ItemT]:
         for batch in self.table.batches():
             yield from self._items(batch)
 
@@ -102,18 +102,18 @@ class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
         return len(self) == len(other) and all(map(eq, self, other))
 
     @abstractmethod
-    def _item(self, index: int) -> ItemT: ...
+    def _item(self, index: int) -> _ItemT: ...
 
     @abstractmethod
-    def _items(self, batch: pa.RecordBatch) -> Iterator[ItemT]: ...
+    def _items(self, batch: pa.RecordBatch) -> Iterator[_ItemT]: ...
 
 
-class Records(StoredSequence[Record]):
+class Records(_StoredSequence[Record]):
     """Records of one type."""
 
     def __init__(self, table: ArrowTable, kind: type[Record]) -> None:
         super().__init__(table)
-        self._kind, self._types = kind, field_types(kind)
+        self._kind, self._types = kind, _field_types(kind)
 
     def _item(self, index: int) -> Record:
         number, position = self.table.locate(index)
@@ -127,26 +127,26 @@ class Records(StoredSequence[Record]):
         return map(self._kind, *columns)
 
 
-class Rows(StoredSequence[PlainRow]):
+class Rows(_StoredSequence[_PlainRow]):
     """Encoded rows: numbers, strings and flat lists of numbers; lists are read as NumPy views of the mapped file."""
 
     def __init__(self, table: ArrowTable) -> None:
         super().__init__(table)
-        self._columns: dict[int, dict[str, BatchColumn]] = {}
+        self._columns: dict[int, dict[str, _BatchColumn]] = {}
 
-    def _item(self, index: int) -> PlainRow:
+    def _item(self, index: int) -> _PlainRow:
         number, position = self.table.locate(index)
         if number not in self._columns:
             batch = self.table.batch(number)
-            self._columns[number] = {name: BatchColumn(batch.column(name)) for name in batch.schema.names}
+            self._columns[number] = {name: _BatchColumn(batch.column(name)) for name in batch.schema.names}
         return {name: column.get(position) for name, column in self._columns[number].items()}
 
-    def _items(self, batch: pa.RecordBatch) -> Iterator[PlainRow]:
-        columns = [BatchColumn(column).values() for column in batch.columns]
+    def _items(self, batch: pa.RecordBatch) -> Iterator[_PlainRow]:
+        columns = [_BatchColumn(column).values() for column in batch.columns]
         return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-class BatchColumn:
+class _BatchColumn:
     """A column of one batch; reading a number or a list needs no call into Arrow."""
 
     def __init__(self, array: pa.Array) -> None:
@@ -167,7 +167,7 @@ class BatchColumn:
         return [self._flat[start:end] for start, end in pairwise(self._offsets.tolist())]
 
 
-def field_types(kind: type[Record]) -> dict[str, Any]:
+def _field_types(kind: type[Record]) -> dict[str, Any]:
     """The types of a record's fields, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
@@ -175,7 +175,7 @@ def field_types(kind: type[Record]) -> dict[str, Any]:
 
 def batch_of_records(records: Sequence[Record]) -> pa.RecordBatch:
     """Records of one type as a batch; there must be at least one."""
-    types_by_name = field_types(type(records[0]))
+    types_by_name = _field_types(type(records[0]))
     arrays = [
         pa.array([getattr(record, name) for record in records], _arrow_type(kind))
         for name, kind in types_by_name.items()
@@ -183,14 +183,14 @@ def batch_of_records(records: Sequence[Record]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, list(types_by_name))
 
 
-def batch_of_rows(rows: Sequence[PlainRow]) -> pa.RecordBatch:
+def batch_of_rows(rows: Sequence[_PlainRow]) -> pa.RecordBatch:
     """Rows with the same keys as a batch; there must be at least one."""
     return pa.RecordBatch.from_arrays([_array([row[name] for row in rows]) for name in rows[0]], list(rows[0]))
 
 
 def _array(values: list[Any]) -> pa.Array:
     if isinstance(values[0], str | int | float):  # a bool is an int
-        return pa.array(values, ARROW_TYPES[type(values[0])])
+        return pa.array(values, _ARROW_TYPES[type(values[0])])
     # Arrow's lists have 32-bit offsets; a batch is small enough for them.
     sizes = [len(value) for value in values]
     offsets = np.fromiter(chain([0], accumulate(sizes)), np.int32, len(sizes) + 1)
@@ -201,8 +201,8 @@ def _array(values: list[Any]) -> pa.Array:
 
 def _arrow_type(kind: Any) -> pa.DataType:
     """The Arrow type of a field: a scalar, a struct for a tuple of fixed length, or a list for one of any length."""
-    if kind in ARROW_TYPES:
-        return ARROW_TYPES[kind]
+    if kind in _ARROW_TYPES:
+        return _ARROW_TYPES[kind]
     if parts := _parts(kind):
         return pa.struct([(name, _arrow_type(part)) for name, part in parts.items()])
     return pa.list_(_arrow_type(get_args(kind)[0]))
@@ -218,7 +218,7 @@ def _parts(kind: Any) -> dict[str, Any]:
 
 def _as_tuples(values: Iterable[Any], kind: Any) -> Iterable[Any]:
     """The lists and dicts that Arrow returns, converted to the tuples of the field's type."""
-    if kind in ARROW_TYPES:
+    if kind in _ARROW_TYPES:
         return values
     if parts := _parts(kind):
         # A NamedTuple (AnswerSpan) takes its fields as arguments, and an iterable only by `_make`.

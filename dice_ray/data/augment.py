@@ -45,7 +45,7 @@ _Entities: TypeAlias = Mapping[str, Sequence[str]]
 """Entities by kind; each can replace another of its kind."""
 
 
-class Mention(NamedTuple):
+class _Mention(NamedTuple):
     """An occurrence of an entity in a text, from its first character to the one after its last."""
 
     start: int
@@ -75,13 +75,13 @@ class Gazetteer:
             # `mentions` takes the first that matches, which must be the longest.
             candidates.sort(key=len, reverse=True)
 
-    def mentions(self, text: str) -> list[Mention]:
+    def mentions(self, text: str) -> list[_Mention]:
         """The mentions of entities in a text from left to right, the longest of those that begin at one word.
 
         >>> [mention.entity for mention in Gazetteer({"city": ["York", "New York"]}).mentions("New York is new")]
         ['New York']
         """
-        mentions: list[Mention] = []
+        mentions: list[_Mention] = []
         for word in _WORD.finditer(text):
             if mentions and word.start() < mentions[-1].end:
                 continue
@@ -91,7 +91,7 @@ class Gazetteer:
                 if text.startswith(entity, word.start()) and not (
                     text[end - 1].isalnum() and text[end : end + 1].isalnum()
                 ):
-                    mentions.append(Mention(word.start(), end, entity))
+                    mentions.append(_Mention(word.start(), end, entity))
                     break
         return mentions
 
@@ -259,7 +259,7 @@ def _combinations(choices: Sequence[_EntitiesWithout], state: random.Random) -> 
         yield combination
 
 
-def _swap(text: str, mentions: Sequence[Mention], by_entity: dict[str, str]) -> str:
+def _swap(text: str, mentions: Sequence[_Mention], by_entity: dict[str, str]) -> str:
     pieces, end = [], 0
     for mention in mentions:
         pieces += [text[end : mention.start], by_entity.get(mention.entity, mention.entity)]

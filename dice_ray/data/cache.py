@@ -43,12 +43,10 @@ from dice_ray.files import opened, store_url
 
 VERSION = 11
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
-# Another process may clear the cache between the rename of a draft and the opening of the entry.
-NUM_ATTEMPTS = 5
 _ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
 
-JsonObject: TypeAlias = dict[str, Any]
+_JsonObject: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class CacheEntry:
 
     folder: Path
     tables: dict[str, ArrowTable]
-    holds: JsonObject
+    holds: _JsonObject
 
 
 @dataclass(frozen=True)
@@ -94,7 +92,7 @@ def folder() -> Path:
 
 
 def get_or_write(
-    kind: str, key: JsonObject, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], JsonObject]]
+    kind: str, key: _JsonObject, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], _JsonObject]]
 ) -> CacheEntry:
     """Open the entry of a key; if there is no intact one, write it first.
 
@@ -107,7 +105,7 @@ def get_or_write(
     """
     full_key = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
     path = folder() / f"{kind}-{_text_hash(full_key)[:32]}"
-    for _ in range(NUM_ATTEMPTS):
+    for _ in range(5):  # another process may clear the cache between the rename of a draft and its opening
         if (entry := _open_entry(path, full_key)) is not None:
             if kind != "files":
                 _send_copy(path)
@@ -119,13 +117,13 @@ def get_or_write(
                 _fill(draft, full_key, about, write)
             _publish(draft, path, full_key)
     raise RunError(
-        f"the cache {folder()} must keep an entry until it is read, but {NUM_ATTEMPTS} written ones were deleted or "
+        f"the cache {folder()} must keep an entry until it is read, but 5 written ones were deleted or "
         "damaged at once; is another process clearing it?"
     )
 
 
 def _fill(
-    draft: Path, full_key: str, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], JsonObject]]
+    draft: Path, full_key: str, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], _JsonObject]]
 ) -> None:
     for file in draft.iterdir():  # of a copy that is not intact
         file.unlink()
@@ -202,7 +200,7 @@ def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
     return CacheEntry(path, tables, manifest["holds"])
 
 
-def _read_manifest(path: Path) -> JsonObject | None:
+def _read_manifest(path: Path) -> _JsonObject | None:
     """The content of `entry.json`, or None if it is missing or damaged."""
     try:
         stored = json.loads((path / "entry.json").read_text(encoding="utf-8"))
@@ -210,7 +208,7 @@ def _read_manifest(path: Path) -> JsonObject | None:
         return None
     if not isinstance(stored, dict) or stored.get("hash") != _text_hash(json.dumps(stored.get("told"))):
         return None
-    manifest: JsonObject = stored["told"]
+    manifest: _JsonObject = stored["told"]
     return manifest
 
 

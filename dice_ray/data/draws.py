@@ -30,12 +30,12 @@ from dice_ray.data.records import (
 )
 
 Hashes: TypeAlias = NDArray[np.int64]
-Numbers: TypeAlias = NDArray[np.int32]
+_Numbers: TypeAlias = NDArray[np.int32]
 
 METHOD = "stratified, joined documents"
 """Part of the cache key of drawn splits: another method needs another name."""
 NO_DOCUMENT = 0
-MAX_JOINED = 0.5
+_MAX_JOINED = 0.5
 """The largest share of the records in one group of joined documents: a line that nearly all documents have joins them,
 and what is left for the other splits would be the few that do not have it."""
 
@@ -50,8 +50,8 @@ class Drawable:
         note: What is done with documents, for the load report; empty if there are too few of them, or none.
     """
 
-    groups: Hashes | Numbers
-    strata: Numbers
+    groups: Hashes | _Numbers
+    strata: _Numbers
     note: str = ""
 
     @classmethod
@@ -66,7 +66,7 @@ class Drawable:
         """
         groups, counts = array("q"), Counter[str]()
         for record in records:
-            groups.append(hash(same_text(record)))
+            groups.append(hash(_same_text(record)))
             counts.update(labels(record))
         # Equally frequent labels in the order of the file, which is the same in every process.
         ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
@@ -81,7 +81,7 @@ class Drawable:
         joined = _joined(by_text, np.where(in_document, documents, by_text))
         num_joined = len(np.unique(joined[in_document]))
         if num_joined < num_documents and (
-            num_joined * smallest < 1 or np.bincount(joined).max() > MAX_JOINED * len(joined)
+            num_joined * smallest < 1 or np.bincount(joined).max() > _MAX_JOINED * len(joined)
         ):
             return cls(by_text, strata, ", documents not whole, as most of them share texts")
         return cls(joined, strata, ", documents whole")
@@ -121,7 +121,7 @@ class Drawable:
         return is_drawn
 
 
-def _numbered(groups: Hashes | Numbers) -> tuple[Numbers, Numbers]:
+def _numbered(groups: Hashes | _Numbers) -> tuple[_Numbers, _Numbers]:
     """The first record of each group, and the number of each record's group, as `np.unique` gives them.
 
     It needs a third of the memory of `np.unique`: for many records, the draw needs more memory than all else.
@@ -136,7 +136,7 @@ def _numbered(groups: Hashes | Numbers) -> tuple[Numbers, Numbers]:
     return order[begins], members
 
 
-def _joined(by_text: Hashes, by_document: Hashes) -> Numbers:
+def _joined(by_text: Hashes, by_document: Hashes) -> _Numbers:
     """For each record a number that it shares with all records of its text or its document, and with theirs in turn."""
     (_, texts), (_, documents) = _numbered(by_text), _numbered(by_document)
     least = np.arange(texts.max() + 1, dtype=np.int32)
@@ -152,7 +152,7 @@ def _joined(by_text: Hashes, by_document: Hashes) -> Numbers:
         least = lower
 
 
-def same_text(record: Record) -> tuple[str, ...]:
+def _same_text(record: Record) -> tuple[str, ...]:
     """What records of the same text have in common: not the label, case and spacing, nor which text of a pair is first.
 
     For questions it is the context, and for queries the sentence: those on one of them belong together.
@@ -189,14 +189,14 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _split(order: Numbers, strata: Numbers) -> list[Numbers]:
+def _split(order: _Numbers, strata: _Numbers) -> list[_Numbers]:
     """The groups of each stratum, the rarest first, in the given order."""
     ordered = order[np.argsort(strata[order], kind="stable")]
-    parts: list[Numbers] = np.split(ordered, np.flatnonzero(np.diff(strata[ordered])) + 1)
+    parts: list[_Numbers] = np.split(ordered, np.flatnonzero(np.diff(strata[ordered])) + 1)
     return parts
 
 
-def _fill(groups: Numbers, sizes: Numbers, goal: float) -> Numbers:
+def _fill(groups: _Numbers, sizes: _Numbers, goal: float) -> _Numbers:
     """Groups, in the given order, with about `goal` records in all; at least one group is left over.
 
     A group that would make the total further from the goal is skipped.

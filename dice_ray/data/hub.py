@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SAVED: Final = ("dataset_dict.json", "state.json")
 """Files of folders that `save_to_disk` writes."""
-ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl"
+_ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl"
 
 
 class HubConfig(Branch):
@@ -125,7 +125,7 @@ class HubConfig(Branch):
         path = expand_path(self.id, "data.source.hub.id")
         if path.is_file():
             raise DataError(
-                f"data.source.hub.id: must be an id on the hub or a folder, and {path} is a file: {ALTERNATIVE}"
+                f"data.source.hub.id: must be an id on the hub or a folder, and {path} is a file: {_ALTERNATIVE}"
             )
         return path if path.is_dir() else None
 
@@ -166,13 +166,13 @@ def _load(
     except ConnectionError as error:
         raise DataError(
             f"data.source.hub.id: {path!r} is no local folder, so the hub must be reached, and it cannot be "
-            f"({_describe_error(error)}). Without a network, give the folder of a copy; {ALTERNATIVE}"
+            f"({_describe_error(error)}). Without a network, give the folder of a copy; {_ALTERNATIVE}"
         ) from None
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         if "scripts are no longer supported" in str(error):
             raise DataError(
                 f"data.source.hub.id: {path!r} must hold only data, and has a loading script, which is never run. "
-                f"On the hub, another revision may hold Parquet files (often `refs/convert/parquet`); {ALTERNATIVE}"
+                f"On the hub, another revision may hold Parquet files (often `refs/convert/parquet`); {_ALTERNATIVE}"
             ) from None
         kind = "folder" if Path(path).is_dir() else "data set"
         raise DataError(

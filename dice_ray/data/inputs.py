@@ -33,7 +33,7 @@ from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError, shown
 from dice_ray.unspaced import words_of
 
-READERS: dict[type[Record], ReaderBranch] = {
+_READERS: dict[type[Record], ReaderBranch] = {
     PairRecord: TablesConfig(quoting=False, columns=PairColumns()),
     TextRecord: TablesConfig(quoting=False, columns=TextColumns()),
     TaggedRecord: ConllConfig(),
@@ -41,7 +41,7 @@ READERS: dict[type[Record], ReaderBranch] = {
     QueryRecord: MrcNerReaderConfig(),
 }
 """The reader of files for a run on generated data, which have no reader of their own."""
-COLUMNS: dict[type[Record], RowColumnsConfig] = {
+_COLUMNS: dict[type[Record], RowColumnsConfig] = {
     PairRecord: PairColumns(),
     TextRecord: TextColumns(),
     TaggedRecord: TaggedColumns(),
@@ -49,7 +49,7 @@ COLUMNS: dict[type[Record], RowColumnsConfig] = {
     QuestionRecord: QuestionColumns(),
 }
 """The columns of rows in memory for a run whose data have no named columns."""
-EXAMPLE: dict[str, Any] = {
+_EXAMPLE: dict[str, Any] = {
     "id": "1",
     "first": "The router is broken.",
     "second": "The router does not work.",
@@ -59,7 +59,7 @@ EXAMPLE: dict[str, Any] = {
     "context": "Anna lives in Berlin.",
 }
 """Made-up values of a row, by the use of the column."""
-EXAMPLE_QUERY = {"qas_id": "1.1", "context": "Anna lives in Berlin", "query": "Find places.", "entity_label": "LOC"}
+_EXAMPLE_QUERY = {"qas_id": "1.1", "context": "Anna lives in Berlin", "query": "Find places.", "entity_label": "LOC"}
 
 
 def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
@@ -78,11 +78,11 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     if not file.is_file():
         raise DataError(f"there must be a file {file.absolute()}")
     if path.suffix == ".parquet" or (binary := binary_format(file)) == "Parquet":
-        reader = ParquetConfig(columns=named_columns(config))
+        reader = ParquetConfig(columns=_named_columns(config))
     elif binary == "Arrow":
-        reader = ArrowConfig(columns=named_columns(config))
+        reader = ArrowConfig(columns=_named_columns(config))
     elif isinstance(source, SyntheticConfig):
-        reader = READERS[source.yields()]
+        reader = _READERS[source.yields()]
     elif isinstance(source, HubConfig):
         reader = JsonlConfig(columns=source.columns)
     else:
@@ -95,7 +95,7 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     return records, report
 
 
-def named_columns(config: DataConfig) -> RowColumnsConfig:
+def _named_columns(config: DataConfig) -> RowColumnsConfig:
     """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
     reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
     if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
@@ -103,9 +103,9 @@ def named_columns(config: DataConfig) -> RowColumnsConfig:
         if not isinstance(columns, WordColumns | SpanRows):  # in memory a row is a sentence
             return columns
     kind = config.yields()
-    if kind not in COLUMNS:
+    if kind not in _COLUMNS:
         raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")
-    return COLUMNS[kind]
+    return _COLUMNS[kind]
 
 
 def id_column(config: DataConfig) -> str:
@@ -180,7 +180,7 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
     if config.yields() is QueryRecord:
         results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
-        results = list(read_named_rows(named_columns(config), numbered, "ignored"))
+        results = list(read_named_rows(_named_columns(config), numbered, "ignored"))
     records, _ = gather(Path("the rows"), results, "error")
     if not records:
         raise DataError("there must be a row to predict, got none")
@@ -190,5 +190,5 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
 def example_row(config: DataConfig) -> dict[str, Any]:
     """A row as `read_rows` takes it; its texts are made up, since texts of the data must not be stored."""
     if config.yields() is QueryRecord:
-        return dict(EXAMPLE_QUERY)
-    return {str(column): EXAMPLE[use] for use, column in named_columns(config).used("ignored").items()}
+        return dict(_EXAMPLE_QUERY)
+    return {str(column): _EXAMPLE[use] for use, column in _named_columns(config).used("ignored").items()}

@@ -4,7 +4,7 @@ Only one chunk of records is in memory at a time. Whatever all records must be c
 groups to draw splits, contents to count duplicates between splits) is kept as hashes of 8 bytes. `hash` of a string
 differs between processes unless PYTHONHASHSEED is set, so hashes are compared within a process and never stored.
 
-Repeated ids are therefore found in two steps: `SeenHashes` tells during the first pass whether a hash occurred before,
+Repeated ids are therefore found in two steps: `_SeenHashes` tells during the first pass whether a hash occurred before,
 and only if one did is the source read again, to tell an id that occurs twice from two ids with the same hash.
 """
 
@@ -39,12 +39,12 @@ from dice_ray.data.formats.base import (
 from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally, where
 from dice_ray.errors import DataError
 
-ItemT = TypeVar("ItemT")
+_ItemT = TypeVar("_ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
-NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
+_NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
 REPEATED_ID = "an id that no other row has"
-NUM_PLACES_SHOWN = 5
+_NUM_PLACES_SHOWN = 5
 CHUNK = 1000
 """Records in memory at once."""
 
@@ -76,7 +76,7 @@ class SplitReader:
 
     def chunks(self) -> Iterator[list[Kept]]:
         """The kept rows in their order; raises a DataError at the first bad row unless bad rows are skipped."""
-        ids = SeenHashes()
+        ids = _SeenHashes()
         for chunk, failure in _chunks(self.source.rows()):
             hashes = (hash(row.record.id) for row in chunk if isinstance(row, Kept))
             # NumPy for a whole chunk; `next(seen)` below belongs to the next kept row.
@@ -135,7 +135,7 @@ class SplitReader:
             yield from (row for row in chunk if isinstance(row, Kept))
 
 
-class SeenHashes:
+class _SeenHashes:
     """A set of hashes, as sorted arrays each more than twice as long as the next, so that adding is amortised."""
 
     def __init__(self) -> None:
@@ -242,7 +242,7 @@ def store_splits(
     return report, str(digest)
 
 
-def chunked(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
+def chunked(items: Iterable[_ItemT]) -> Iterator[list[_ItemT]]:
     """The items in lists of `CHUNK`."""
     rest = iter(items)
     while chunk := list(islice(rest, CHUNK)):
@@ -324,10 +324,10 @@ def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
         if (found := undecoded(error.object)) is None:
             return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
         advice = "set its `encoding`, which `dice-ray init` guesses, or `on_bad_row: skip`"
-        return [Bad(chunk[0].place, NOT_DECODED, f"{found}: {advice}")]
+        return [Bad(chunk[0].place, _NOT_DECODED, f"{found}: {advice}")]
     return chunk
 
 
 def _count(tallies: dict[str, RowTally], reason: str, place: RowPlace) -> None:
     tally = tallies.get(reason, RowTally(0, []))
-    tallies[reason] = RowTally(tally.count + 1, [*tally.first, place][:NUM_PLACES_SHOWN])
+    tallies[reason] = RowTally(tally.count + 1, [*tally.first, place][:_NUM_PLACES_SHOWN])

@@ -218,7 +218,7 @@ class ReadReport:
         return "".join(f"; {counted(tally.count, 'row')} dropped: {reason}" for reason, tally in self.dropped.items())
 
 
-ENOUGH_ITEMS: Final = 20
+_ENOUGH_ITEMS: Final = 20
 """Items of a class in a split from which its score is worth a look: one of 20 moves the recall by 5 points."""
 
 
@@ -263,7 +263,7 @@ class LoadReport:
 
     def few_items(self) -> str | None:
         """A warning if the rarest class of dev or test has so few items that its score is a matter of chance."""
-        few = {split: rarest for split, rarest in self.rarest.items() if rarest.count < ENOUGH_ITEMS}
+        few = {split: rarest for split, rarest in self.rarest.items() if rarest.count < _ENOUGH_ITEMS}
         if not few:
             return None
         found = " and ".join(f"{split} has {rarest.count} of {rarest.label!r}" for split, rarest in few.items())
@@ -275,7 +275,7 @@ class LoadReport:
             for split in few
         ]
         return (
-            f"Warning: too few {what}: {found}, and with fewer than {ENOUGH_ITEMS} a score depends "
+            f"Warning: too few {what}: {found}, and with fewer than {_ENOUGH_ITEMS} a score depends "
             f"on chance. {', '.join(remedies)} or {last}."
         )
 

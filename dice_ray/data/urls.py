@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dice_ray.data import cache
 from dice_ray.errors import DataError, first_line, nearest
@@ -18,9 +18,6 @@ from dice_ray.files import is_url, name_of, opened, without_password
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
-
-CHANGING: Final = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")
-"""What a file system says of a file that is no part of its version."""
 
 
 def expanded(text: str, setting: str = "data.source.files.folder") -> str:
@@ -94,7 +91,8 @@ def _version(filesystem: FileSystem, path: str) -> list[str]:
         raise FileNotFoundError(_hint(filesystem, path))
     if isinstance(filesystem, PyFileSystem):  # pyarrow passes no ETag on
         details = filesystem.handler.fs.info(path)
-        return [f"{name}={value}" for name, value in sorted(details.items()) if name not in CHANGING]
+        others = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")  # no part of a version
+        return [f"{name}={value}" for name, value in sorted(details.items()) if name not in others]
     with filesystem.open_input_file(path) as file:
         etag = (file.metadata() or {}).get("ETag", b"").decode()
     return [str(info.size), etag or str(info.mtime_ns)]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
 
-RecordT = TypeVar("RecordT")
+_RecordT = TypeVar("_RecordT")
 
 Row: TypeAlias = dict[str, Any]
 """One encoder input: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its record), `cut` (whether
@@ -98,7 +98,7 @@ class Scores:
         }
 
 
-class Task(ABC, Generic[RecordT]):
+class Task(ABC, Generic[_RecordT]):
     """A task with its classes, which come from the training split or from a stored run.
 
     Attributes:
@@ -110,17 +110,17 @@ class Task(ABC, Generic[RecordT]):
         self.classes = classes
 
     @abstractmethod
-    def texts(self, records: Sequence[RecordT]) -> list[str]:
+    def texts(self, records: Sequence[_RecordT]) -> list[str]:
         """All texts of the records, to train a tokenizer on."""
 
     @abstractmethod
-    def encode(self, records: Sequence[RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+    def encode(self, records: Sequence[_RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         """The rows of a split or of a chunk of it, in the order of the records; `record` counts from the chunk's start.
 
         Records without labels are encoded too; their rows are used for predictions only.
         """
 
-    def check_labels(self, records: Sequence[RecordT]) -> None:
+    def check_labels(self, records: Sequence[_RecordT]) -> None:
         """Check, before records are trained on or scored, that they have the labels that this needs.
 
         Raises:
@@ -154,7 +154,7 @@ class Task(ABC, Generic[RecordT]):
         """The prediction of each row, in the order of `batch.rows`: small and picklable, enough for scoring."""
 
     def metric_names(
-        self, records: Sequence[RecordT], rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, model: ModelConfig
+        self, records: Sequence[_RecordT], rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase, model: ModelConfig
     ) -> list[str]:
         """The names of the metrics that evaluations of these records have, whatever is predicted.
 
@@ -179,13 +179,13 @@ class Task(ABC, Generic[RecordT]):
         """The threshold without any tuning on dev; None for a task without a threshold."""
         return None
 
-    def decide(self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
+    def decide(self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
         """Tune the decisions on dev, from all its decoded rows; by default there are none."""
         return {}
 
     @abstractmethod
     def score(
-        self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
     ) -> Scores:
         """The scores of a split, from all its decoded rows."""
 
@@ -217,7 +217,7 @@ class Task(ABC, Generic[RecordT]):
 
     @abstractmethod
     def predict(
-        self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
     ) -> Predictions:
         """The predictions for all records, at the `threshold` of the decisions; records need no labels."""
 

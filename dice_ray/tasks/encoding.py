@@ -51,10 +51,6 @@ class Encoding:
         return Rows(cache.get_or_write("rows", {**self.key, "split": "test"}, self.about, write).tables["test"])
 
 
-FACTS_VERSION = 2
-"""Raised when the stored facts of terms change: rows are encoded again."""
-
-
 def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) -> Encoding:
     """The rows of the training and dev splits, from the cache if they are in it."""
     pretrained = None if model.encoder == TINY else load_tokenizer(model, ())
@@ -63,7 +59,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
         "task": {config.name: config.row_settings()},
         "tokenizer": TINY if pretrained is None else _tokenizer_key(pretrained),
         "tokenizers": version("tokenizers"),
-        "facts": FACTS_VERSION,
+        "facts": 2,  # raised when the stored facts of terms change, so that rows are encoded again
     }
     about = {"data": data, "task": config.name, "encoder": model.encoder}
     entry = cache.get_or_write("rows", key, about, partial(_write, config, model, pretrained, splits))

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from dice_ray.models.encoder import ModelConfig
 
-TERMS = ("start", "end")
-END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
+_TERMS = ("start", "end")
+_END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After punctuation and a space, or after Chinese punctuation."""
 
 
@@ -197,13 +197,13 @@ class ExtractiveQA(Task[QuestionRecord]):
         context_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
         cls_B = torch.zeros(len(chosen), dtype=torch.long)
         known_B = torch.tensor([bool(row["known"]) for row in chosen])
-        gold = {name: torch.zeros((len(chosen), length), dtype=torch.long) for name in TERMS}
+        gold = {name: torch.zeros((len(chosen), length), dtype=torch.long) for name in _TERMS}
         for number, row in enumerate(chosen):
             padding = padding_before(row, length, tokenizer)
             first = padding + row["context"]
             context_BL[number, first : first + len(row["begins"])] = True
             cls_B[number] = padding + row["cls"]
-            for name in TERMS:
+            for name in _TERMS:
                 gold[name][number, torch.tensor(row[name]) + padding] = 1
         if self.config.formulation == "position":
             gold = {name: gold_BL.argmax(-1).masked_fill(~known_B, NO_TARGET) for name, gold_BL in gold.items()}
@@ -212,7 +212,7 @@ class ExtractiveQA(Task[QuestionRecord]):
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         known = [row for row in rows if row["known"]]
         facts = []
-        for name in TERMS:
+        for name in _TERMS:
             if self.config.formulation == "position":
                 num_items, num_positive = len(known), sum(len(row["held"]) > 0 for row in known)
             else:
@@ -223,13 +223,13 @@ class ExtractiveQA(Task[QuestionRecord]):
         return tuple(facts)
 
     def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
-        return {name: TokenHead(width, 1, model.dropout) for name in TERMS}
+        return {name: TokenHead(width, 1, model.dropout) for name in _TERMS}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         items_BL = _with_cls(batch)
         if self.config.formulation == "token":
             items_BL &= batch.targets["known"][:, None]
-        return {name: Term(logits[name][..., 0], batch.targets[name], items_BL, weight=0.5) for name in TERMS}
+        return {name: Term(logits[name][..., 0], batch.targets[name], items_BL, weight=0.5) for name in _TERMS}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """For each row: the log probabilities of its best span and of no answer, the best span, then the likely spans.
@@ -239,10 +239,10 @@ class ExtractiveQA(Task[QuestionRecord]):
         """
         context_BL, cls_B1 = batch.targets["context"], batch.targets["cls"][:, None]
         items_BL, longest = _with_cls(batch), self.config.max_answer_length
-        log_p = {name: self._log_probabilities(logits[name][..., 0], items_BL) for name in TERMS}
-        start_BL, end_BL = (log_p[name].masked_fill(~context_BL, LOWEST) for name in TERMS)
+        log_p = {name: self._log_probabilities(logits[name][..., 0], items_BL) for name in _TERMS}
+        start_BL, end_BL = (log_p[name].masked_fill(~context_BL, LOWEST) for name in _TERMS)
         score_B, first_B, last_B = best_spans(start_BL, end_BL, longest)
-        null_B = torch.cat([log_p[name].gather(1, cls_B1) for name in TERMS], 1).sum(1)
+        null_B = torch.cat([log_p[name].gather(1, cls_B1) for name in _TERMS], 1).sum(1)
         before_B = context_BL.int().argmax(-1)
         columns = (score_B.clamp(min=LOWEST), null_B, first_B - before_B, last_B - before_B)
         decoded = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
@@ -307,7 +307,7 @@ class ExtractiveQA(Task[QuestionRecord]):
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
         fixed: list[tuple[str, ...]] = [()] * len(records)
         if self.config.scoring != "squad_v2":
-            fixed = [(END_OF_SENTENCE.split(record.context.strip(), 1)[0],) for record in records]
+            fixed = [(_END_OF_SENTENCE.split(record.context.strip(), 1)[0],) for record in records]
         constant = answer_scores(self._scored(records, fixed))
         metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
         misplaced = sum(usable(record) is None for record in records)

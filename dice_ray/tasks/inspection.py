@@ -24,10 +24,7 @@ from dice_ray.data.records import (
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.unspaced import UNSPACED
 
-Unit: TypeAlias = Literal["words", "characters"]
-
-NUM_LOOKED_AT = 1000
-"""Records from which it is decided whether texts are written without spaces."""
+_Unit: TypeAlias = Literal["words", "characters"]
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Inspection:
     name: str
     task: str
     convention: str
-    unit: Unit
+    unit: _Unit
     splits: dict[str, SplitFacts]
     load: LoadReport
 
@@ -114,7 +111,7 @@ def rarest_and_unseen(
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     """Compute the statistics of a data set's splits for a task."""
     by_name: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
-    unit: Unit = "characters" if _without_spaces(islice(splits.train, NUM_LOOKED_AT)) else "words"
+    unit: _Unit = "characters" if _without_spaces(islice(splits.train, 1000)) else "words"
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
     facts = {split: _facts(task, records, unit) for split, records in by_name.items() if records}
     held_out = {split: records for split, records in by_name.items() if split != "train"}
@@ -129,7 +126,7 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     )
 
 
-def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFacts:
+def _facts(task: TaskBranch, records: Sequence[Record], unit: _Unit) -> SplitFacts:
     # Arrays of numbers, sorted in place: 12 bytes a record, where a list and a set take more than 100.
     lengths_read, contents_read = array("i"), array("q")
     for record in records:
@@ -160,7 +157,7 @@ def _texts(record: Record) -> Sequence[str]:
     return record.words if isinstance(record, QueryRecord) else record.content
 
 
-def _length(record: Record, unit: Unit) -> int:
+def _length(record: Record, unit: _Unit) -> int:
     if unit == "words" and isinstance(record, TaggedRecord | NestedRecord | QueryRecord):
         return len(record.words)
     pieces = [piece for text in _texts(record) for piece in text.split()]

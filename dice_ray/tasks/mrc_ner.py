@@ -29,10 +29,8 @@ from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Conll, Json
-from dice_ray.tasks.queries import QUERIES
-from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
-from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
-from dice_ray.tasks.span_queries import (
+from dice_ray.tasks.queries import (
+    QUERIES,
     SpanQuery,
     SpanRecord,
     asked,
@@ -44,6 +42,8 @@ from dice_ray.tasks.span_queries import (
     tagged_words,
     types_of,
 )
+from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
+from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 
     from dice_ray.models.encoder import ModelConfig
 
-QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
+_QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+_SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
 """The probability of each predicted span of a row: the index of its first word in the row, and how many follow."""
 
 
@@ -89,7 +89,7 @@ class MrcNerConfig(WindowedBranch):
     metric = "f1"
     records = (TaggedRecord, NestedRecord, QueryRecord)
 
-    queries: str | dict[str, QueryText] | None = None
+    queries: str | dict[str, _QueryText] | None = None
     spans: Literal["flat", "nested"] = "flat"
     weights: TermWeights = TermWeights()
     max_span: int = Field(16, ge=1)
@@ -295,7 +295,7 @@ class MrcNer(Task[SpanRecord]):
             for name, weight in self.weights.items()
         }
 
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[SpanProbabilities]:
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[_SpanProbabilities]:
         """The candidates for which all terms are positive, with the product of start, end and match probabilities."""
         candidate_BWS = batch.targets["candidate"]
         p = {name: logits[name].double().sigmoid() for name in self.weights}
@@ -309,7 +309,7 @@ class MrcNer(Task[SpanRecord]):
             positive_BWS &= (end_BWS > 0.5).cumsum(-1) == 1
         if "answerable" in p:
             positive_BWS &= p["answerable"] > 0.5
-        by_row: list[SpanProbabilities] = [{} for _ in batch.rows]
+        by_row: list[_SpanProbabilities] = [{} for _ in batch.rows]
         places = positive_BWS.nonzero().tolist()
         for (number, word, further), probability in zip(places, probability_BWS[positive_BWS].tolist(), strict=True):
             by_row[number][word, further] = probability
@@ -319,7 +319,7 @@ class MrcNer(Task[SpanRecord]):
         self,
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
-        decoded: Sequence[SpanProbabilities],
+        decoded: Sequence[_SpanProbabilities],
         decisions: Decisions,
     ) -> Scores:
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
@@ -345,7 +345,7 @@ class MrcNer(Task[SpanRecord]):
         self,
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
-        decoded: Sequence[SpanProbabilities],
+        decoded: Sequence[_SpanProbabilities],
         decisions: Decisions,
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
@@ -362,7 +362,7 @@ class MrcNer(Task[SpanRecord]):
         )
 
     def _predicted(
-        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[SpanProbabilities]
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[_SpanProbabilities]
     ) -> dict[str, set[Span]]:
         """The predicted spans of each sentence; without overlaps if they are flat."""
         by_sentence: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}

@@ -71,7 +71,7 @@ def windows(
     if questions is not None:
         _check_room(tokenizer, questions, max_length, stride)
     sequence = 0 if questions is None else 1
-    encoded = encodings(
+    encoded = _encodings(
         tokenizer,
         list(texts) if questions is None else list(zip(questions, texts, strict=True)),
         max_length,
@@ -80,7 +80,7 @@ def windows(
         split=not isinstance(texts[0], str),
     )
     return [
-        Window({**inputs_of(window, tokenizer), "record": record, "cut": False}, window, sequence)
+        Window({**_inputs_of(window, tokenizer), "record": record, "cut": False}, window, sequence)
         for record, encoding in enumerate(encoded)
         for window in [encoding, *encoding.overflowing]
     ]
@@ -91,20 +91,20 @@ def text_rows(
 ) -> list[Row]:
     """The rows of `windows` without the places of tokens: faster. A pair is one row, whose longer text is truncated."""
     if texts and not isinstance(texts[0], str):
-        encoded = encodings(tokenizer, texts, max_length, side=tokenizer.truncation_side, places=False)
+        encoded = _encodings(tokenizer, texts, max_length, side=tokenizer.truncation_side, places=False)
         return [
-            {**inputs_of(encoding, tokenizer), "record": record, "cut": bool(encoding.overflowing)}
+            {**_inputs_of(encoding, tokenizer), "record": record, "cut": bool(encoding.overflowing)}
             for record, encoding in enumerate(encoded)
         ]
-    encoded = encodings(tokenizer, texts, max_length, stride=stride, places=False)
+    encoded = _encodings(tokenizer, texts, max_length, stride=stride, places=False)
     return [
-        {**inputs_of(window, tokenizer), "record": record, "cut": False}
+        {**_inputs_of(window, tokenizer), "record": record, "cut": False}
         for record, encoding in enumerate(encoded)
         for window in [encoding, *encoding.overflowing]
     ]
 
 
-def encodings(
+def _encodings(
     tokenizer: PreTrainedTokenizerBase,
     texts: Sequence[Any],
     max_length: int,
@@ -140,7 +140,7 @@ def encodings(
     return encoded
 
 
-def inputs_of(encoding: Encoding, tokenizer: PreTrainedTokenizerBase) -> Row:
+def _inputs_of(encoding: Encoding, tokenizer: PreTrainedTokenizerBase) -> Row:
     """The encoder's inputs from an encoding; `padded` adds the attention mask."""
     if "token_type_ids" in tokenizer.model_input_names:
         return {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids}
@@ -199,17 +199,17 @@ def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Inputs:
     """The encoder's inputs for these rows, padded to the longest one."""
     fillers = {"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id}
     inputs = {
-        name: torch.from_numpy(stacked([row[name] for row in rows], filler, tokenizer.padding_side))
+        name: torch.from_numpy(_stacked([row[name] for row in rows], filler, tokenizer.padding_side))
         for name, filler in fillers.items()
         if name in rows[0]
     }
     if "attention_mask" in tokenizer.model_input_names:
         ones = [np.ones(len(row["input_ids"]), dtype=np.int64) for row in rows]
-        inputs["attention_mask"] = torch.from_numpy(stacked(ones, 0, tokenizer.padding_side))
+        inputs["attention_mask"] = torch.from_numpy(_stacked(ones, 0, tokenizer.padding_side))
     return inputs
 
 
-def stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[np.int64]:
+def _stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[np.int64]:
     """Lists or arrays of integers as one array, padded with the filler."""
     length = max(map(len, values))
     array_BL = np.full((len(values), length), filler, dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from dice_ray.metrics.spans import Span
 
 
-class Candidates(NamedTuple):
+class _Candidates(NamedTuple):
     """The words whose first piece is in a window, and the spans of them that the window decides.
 
     From word `words[k]` these are the spans of more than `above[k]` and at most `upto[k]` words, not counting words
@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
     upto: list[int]
 
 
-def candidates(windows_of_text: Sequence[Sequence[int | None]], stride: int, max_span: int) -> list[Candidates]:
+def candidates(windows_of_text: Sequence[Sequence[int | None]], stride: int, max_span: int) -> list[_Candidates]:
     """The spans of up to `max_span` words that each window of a text decides.
 
     A window holds a span if it holds the first pieces of its first and last words. Of several such windows the one that
@@ -41,7 +41,7 @@ def candidates(windows_of_text: Sequence[Sequence[int | None]], stride: int, max
         max_span: The longest span, in words.
 
     >>> candidates([[None, 0, 1, 1, None]], stride=0, max_span=3)
-    [Candidates(words=[0, 1], places=[1, 2], above=[0, 0], upto=[2, 1])]
+    [_Candidates(words=[0, 1], places=[1, 2], above=[0, 0], upto=[2, 1])]
     """
     insides = [[place for place, word in enumerate(words) if word is not None] for words in windows_of_text]
     pieces = []
@@ -53,7 +53,7 @@ def candidates(windows_of_text: Sequence[Sequence[int | None]], stride: int, max
     if len(pieces) == 1:
         ((numbers, places),) = pieces
         upto = [min(max_span, len(numbers) - place) for place in range(len(numbers))]
-        return [Candidates(numbers, places, [0] * len(numbers), upto)]
+        return [_Candidates(numbers, places, [0] * len(numbers), upto)]
     return _assigned(pieces, insides, max_span)
 
 
@@ -72,7 +72,7 @@ def _first_pieces(words: Sequence[int | None], before: int | None) -> tuple[list
 
 def _assigned(
     pieces: Sequence[tuple[list[int], list[int]]], insides: Sequence[Sequence[int]], max_span: int
-) -> list[Candidates]:
+) -> list[_Candidates]:
     """Assign each span to the window in which its side with fewer tokens has the most; text ends are unlimited."""
     index = {word: number for number, word in enumerate(dict.fromkeys(word for words, _ in pieces for word in words))}
     best_WS = np.full((len(index), max_span), -1.0)
@@ -96,7 +96,7 @@ def _assigned(
     for number, ((words, places), in_window) in enumerate(zip(pieces, word_slices, strict=True)):
         owned_WS = owner_WS[in_window] == number  # the lengths that a window decides for one word are contiguous
         above_W = owned_WS.argmax(1)
-        by_window.append(Candidates(words, places, above_W.tolist(), (above_W + owned_WS.sum(1)).tolist()))
+        by_window.append(_Candidates(words, places, above_W.tolist(), (above_W + owned_WS.sum(1)).tolist()))
     return by_window
 
 

@@ -1,4 +1,4 @@
-"""Tagging: named entities as IOB2 spans and parts of speech, by word or by character."""
+"""Tagging: named entities as _IOB2 spans and parts of speech, by word or by character."""
 
 from __future__ import annotations
 
@@ -27,17 +27,14 @@ if TYPE_CHECKING:
 
     from dice_ray.models.encoder import ModelConfig
 
-OUTSIDE = "O"
-IOB2: Final = re.compile(r"O|[BI](-.*)?")
-UNKNOWN = "_"
-"""The prediction for a word that the tokenizer drops, if the task has no background tag."""
+_IOB2: Final = re.compile(r"O|[BI](-.*)?")
 
 
 class TaggingConfig(WindowedBranch):
     """Tag the words of a sentence; the score is the micro F1 of spans.
 
     Attributes:
-        tags: `spans` for IOB2 tags; `plain` for one tag a word, each word being a span of its own.
+        tags: `spans` for _IOB2 tags; `plain` for one tag a word, each word being a span of its own.
         background: The tag of words without interest, `O` for spans; none for parts of speech.
         unit: What is tagged. `character` splits words into characters with B- and I- tags: with plain tags this is
             joint segmentation and tagging, as parts of speech are scored in Chinese.
@@ -51,7 +48,7 @@ class TaggingConfig(WindowedBranch):
 
     tags: Literal["spans", "plain"] = "spans"
     background: str | None = Field(
-        default_factory=lambda above: OUTSIDE if above.get("tags") == "spans" else None,
+        default_factory=lambda above: "O" if above.get("tags") == "spans" else None,
         description="O for spans, none for plain tags",
     )
     unit: Literal["word", "character"] = "word"
@@ -62,7 +59,7 @@ class TaggingConfig(WindowedBranch):
     def classes(self, records: Sequence[TaggedRecord]) -> tuple[str, ...]:
         """The tags of the training split, the background first."""
         tags = sorted({tag for record in records for tag in self.tagged(record)[1]})
-        no_spans = [tag for tag in tags if tag != self.background and not IOB2.fullmatch(tag)]
+        no_spans = [tag for tag in tags if tag != self.background and not _IOB2.fullmatch(tag)]
         if self.tags == "spans" and no_spans:
             raise DataError(
                 f"tagging: the tags of spans must be {self.background}, B-TYPE and I-TYPE, got {no_spans[0]!r} in the "
@@ -115,7 +112,7 @@ class TaggingConfig(WindowedBranch):
         """The spans of a record's tags; a word without a tag is outside of all spans."""
         if self.tags == "plain" and self.unit == "word":
             return {(tag, place, place + 1) for place, tag in enumerate(tags) if tag not in (None, self.background)}
-        return spans_of([tag if tag and tag != self.background else OUTSIDE for tag in tags])
+        return spans_of([tag if tag and tag != self.background else "O" for tag in tags])
 
     def _spread(self, tag: str, place: int) -> str:
         if tag == self.background:
@@ -211,12 +208,12 @@ class Tagging(Task[TaggedRecord]):
     def predict(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
     ) -> Conll:
-        """The predicted tag of each word or character."""
+        """The predicted tag of each word or character; `_` for one without, that the tokenizer drops."""
         predicted = self._predicted(records, rows, decoded)
         units = [self.config.tagged(record)[0] for record in records]
         return Conll(
             [
-                [(unit, tag or UNKNOWN) for unit, tag in zip(*sentence, strict=True)]
+                [(unit, tag or "_") for unit, tag in zip(*sentence, strict=True)]
                 for sentence in zip(units, predicted, strict=True)
             ]
         )

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from dice_ray.models.encoder import ModelConfig
 
-Classified: TypeAlias = TextRecord | PairRecord
+_Classified: TypeAlias = TextRecord | PairRecord
 
 
 class TextClassificationConfig(WindowedBranch):
@@ -129,7 +129,7 @@ class TextClassificationConfig(WindowedBranch):
             del settings["link"]
         return settings
 
-    def classes(self, records: Sequence[Classified]) -> tuple[str, ...]:
+    def classes(self, records: Sequence[_Classified]) -> tuple[str, ...]:
         """The labels of the training split, the positive one last."""
         labels = sorted({label for record in records for label in record.labels})
         if self.positive is not None and (self.positive not in labels or len(labels) != 2):
@@ -141,11 +141,11 @@ class TextClassificationConfig(WindowedBranch):
             raise DataError(f"text_classification needs at least two labels in the training split, got {labels}")
         return tuple(sorted(labels, key=lambda label: label == self.positive))
 
-    def label_counts(self, records: Sequence[Classified]) -> Counter[str]:
+    def label_counts(self, records: Sequence[_Classified]) -> Counter[str]:
         """The number of texts with each label."""
         return Counter(label for record in records for label in record.labels)
 
-    def negatives_and_positives(self, records: Sequence[Classified]) -> tuple[int, int]:
+    def negatives_and_positives(self, records: Sequence[_Classified]) -> tuple[int, int]:
         """Texts of the other label, and of the positive one; of several classes, all others against the rarest; where
         a text may have several labels, pairs of a text and a label that it lacks, and that it has.
         """
@@ -157,7 +157,7 @@ class TextClassificationConfig(WindowedBranch):
         return counts.total() - counts[self.positive], counts[self.positive]
 
     def build(self, classes: tuple[str, ...]) -> TextTask:
-        return OneLabel(self, classes) if self.labels == "one" else SeveralLabels(self, classes)
+        return OneLabel(self, classes) if self.labels == "one" else _SeveralLabels(self, classes)
 
 
 class SentencePairConfig(TextClassificationConfig):
@@ -183,7 +183,7 @@ class SentencePairConfig(TextClassificationConfig):
     link: Literal["softmax", "sigmoid"] = "softmax"
 
 
-class TextTask(Task[Classified]):
+class TextTask(Task[_Classified]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
     config: TextClassificationConfig
@@ -196,10 +196,10 @@ class TextTask(Task[Classified]):
     def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
         """The predicted classes of a text, with the decisions of dev."""
 
-    def texts(self, records: Sequence[Classified]) -> list[str]:
+    def texts(self, records: Sequence[_Classified]) -> list[str]:
         return [text for record in records for text in record.content]
 
-    def encode(self, records: Sequence[Classified], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+    def encode(self, records: Sequence[_Classified], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         indices = {label: index for index, label in enumerate(self.classes)}
         labels = []
         for record in records:
@@ -218,7 +218,7 @@ class TextTask(Task[Classified]):
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def predict(
-        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = _by_record(rows, decoded)
@@ -233,7 +233,7 @@ class TextTask(Task[Classified]):
 class OneLabel(TextTask):
     """One class for each text, by softmax, or of two classes the second one by sigmoid."""
 
-    def check_labels(self, records: Sequence[Classified]) -> None:
+    def check_labels(self, records: Sequence[_Classified]) -> None:
         for record in records:
             if len(record.labels) != 1:
                 raise DataError(
@@ -275,14 +275,14 @@ class OneLabel(TextTask):
     def untuned_threshold(self) -> float | None:
         return UNTUNED_THRESHOLD if self.config.positive is not None else None
 
-    def decide(self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         if self.config.positive is None:
             return {}
         labels_N, probabilities_NC = _by_record(rows, decoded)
         return threshold_decisions(probabilities_NC[:, 1], labels_N, self.config.objective())
 
     def score(
-        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Scores:
         labels_N, probabilities_NC = _by_record(rows, decoded)
         predicted_N = probabilities_NC.argmax(-1)
@@ -318,7 +318,7 @@ class OneLabel(TextTask):
         )
 
     def _items(
-        self, records: Sequence[Classified], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
+        self, records: Sequence[_Classified], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
     ) -> tuple[ItemCounts, ...]:
         """The counts of the positive class, or of all classes if none is positive.
 
@@ -329,7 +329,7 @@ class OneLabel(TextTask):
         return item_counts([record.id for record in records], gold_NC, predicted_NC)
 
 
-class SeveralLabels(TextTask):
+class _SeveralLabels(TextTask):
     """Any number of labels for each text, by a sigmoid for each label: an item is a pair of a text and a label."""
 
     def target(self, present: list[int]) -> list[int]:
@@ -359,12 +359,12 @@ class SeveralLabels(TextTask):
     def untuned_threshold(self) -> float:
         return UNTUNED_THRESHOLD
 
-    def decide(self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
         return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel(), self.config.objective())
 
     def score(
-        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Scores:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
         gold_NC, predicted_NC = labels_NC == 1, probabilities_NC > 0.5

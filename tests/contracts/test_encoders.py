@@ -24,7 +24,7 @@ from dice_ray.run import build, single
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
-from dice_ray.tasks.rows import encodings
+from dice_ray.tasks.rows import _encodings
 from dice_ray.training.precision import Numerics, with_fallback
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
@@ -81,9 +81,9 @@ def test_a_stored_tokenizer_reads_as_it_did_in_training(encoder: str, tmp_path: 
 
     def read(by: PreTrainedTokenizerBase) -> list[Any]:
         encoded = [
-            *encodings(by, texts, 64),
-            *encodings(by, words, 64, split=True),
-            *encodings(by, list(zip(texts, reversed(texts), strict=True)), 64),
+            *_encodings(by, texts, 64),
+            *_encodings(by, words, 64, split=True),
+            *_encodings(by, list(zip(texts, reversed(texts), strict=True)), 64),
         ]
         names = [by.model_input_names, by.padding_side, by.truncation_side]
         return [names, *((one.ids, one.offsets, one.word_ids, one.type_ids) for one in encoded)]

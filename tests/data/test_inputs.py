@@ -23,7 +23,7 @@ from dice_ray.errors import DataError
 def test_every_kind_of_generated_data_has_a_reader() -> None:
     for kind, (record, _) in KINDS.items():
         assert SyntheticConfig.model_validate({"kind": kind}).yields() is record
-        assert inputs.READERS[record].yields() is record
+        assert inputs._READERS[record].yields() is record
 
 
 def test_generated_pairs_are_read_from_a_table(tmp_path: Path) -> None:

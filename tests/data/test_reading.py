@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dice_ray.data import reading
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
-from dice_ray.data.reading import SeenHashes, SplitReader, SplitSource, count_shared, gather, store_splits
+from dice_ray.data.reading import SplitReader, SplitSource, _SeenHashes, count_shared, gather, store_splits
 from dice_ray.data.records import (
     AnswerSpan,
     PairRecord,
@@ -67,7 +67,7 @@ def test_every_kind_of_record_is_read_back_unchanged(records: list[Record], tmp_
 
 @given(chunks=st.lists(st.lists(st.integers(0, 30)), max_size=30))
 def test_seen_hashes_are_those_added_before(chunks: list[list[int]]) -> None:
-    known, before = SeenHashes(), set[int]()
+    known, before = _SeenHashes(), set[int]()
     for chunk in chunks:
         expected = []
         for value in chunk:
@@ -78,7 +78,7 @@ def test_seen_hashes_are_those_added_before(chunks: list[list[int]]) -> None:
 
 def test_hashes_are_compared_in_little_memory() -> None:
     """10 million records are inspected within 1 GiB; `np.union1d` and `np.isin` take 39 and 57 bytes for each."""
-    num, known = 1 << 17, SeenHashes()
+    num, known = 1 << 17, _SeenHashes()
     hashes = np.random.default_rng(0).permutation(num)
     tracemalloc.start()
     for chunk in np.split(hashes, 128):

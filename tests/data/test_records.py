@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from dice_ray.data.records import (
-    ENOUGH_ITEMS,
+    _ENOUGH_ITEMS,
     AnswerSpan,
     LoadReport,
     QueryRecord,
@@ -66,7 +66,7 @@ def test_a_clean_load_is_a_line() -> None:
 
 
 def test_too_few_items_of_the_rarest_class_are_the_first_line_with_a_remedy() -> None:
-    few = {"dev": Rarest("yes", 0), "test": Rarest("yes", ENOUGH_ITEMS - 1)}
+    few = {"dev": Rarest("yes", 0), "test": Rarest("yes", _ENOUGH_ITEMS - 1)}
     assert str(replace(CLEAN, rarest=few)).splitlines()[0] == (
         "Warning: too few items of the rarest class: dev has 0 of 'yes' and test has 19 of 'yes', and with fewer than "
         "20 a score depends on chance. Label more of them, draw a larger dev split (data.dev_share) or give a larger "
@@ -74,7 +74,7 @@ def test_too_few_items_of_the_rarest_class_are_the_first_line_with_a_remedy() ->
     )
     few = {"dev": Rarest("questions", 3, together=True)}
     assert str(replace(CLEAN, rarest=few)).startswith("Warning: too few items: dev has 3 of 'questions', and with")
-    enough = replace(CLEAN, rarest={"dev": Rarest("yes", ENOUGH_ITEMS)})
+    enough = replace(CLEAN, rarest={"dev": Rarest("yes", _ENOUGH_ITEMS)})
     assert (enough.few_items(), str(enough)) == (None, str(CLEAN))
     assert LoadReport.of(json.loads(enough.as_json())) == enough
     assert LoadReport.of({key: value for key, value in CLEAN.plain().items() if key != "rarest"}) == CLEAN

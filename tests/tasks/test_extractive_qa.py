@@ -26,7 +26,7 @@ from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single, trained
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import NO_TARGET, Row, Scores, Task
-from dice_ray.tasks.extractive_qa import TERMS, ExtractiveQAConfig
+from dice_ray.tasks.extractive_qa import _TERMS, ExtractiveQAConfig
 from tests.contracts.tasks import Built
 from tests.tasks.squad_evaluation import best_f1, evaluate, tokens
 
@@ -77,7 +77,7 @@ def test_the_gold_of_a_window_without_the_answer_is_cls() -> None:
 def test_the_first_located_answer_is_trained_and_all_are_scored() -> None:
     of = built((question("1", "Bob!", "met Bob", "Bob"), question("2")))
     row = of.rows[0]
-    assert [CONTEXT[row["begins"][row[name][0] - row["context"]] :][:3] for name in TERMS] == ["met", "Bob"]
+    assert [CONTEXT[row["begins"][row[name][0] - row["context"]] :][:3] for name in _TERMS] == ["met", "Bob"]
     assert scored(of, ("Bob", -1), (None, 1)).metrics["exact"] == 1
 
 
@@ -93,7 +93,7 @@ def test_of_several_spans_one_trains_the_first_in_the_window(
     settings: dict[str, str], places: dict[str, list[int]]
 ) -> None:
     of = built((question("1", ("Oslo", "Ann")),), scoring="quoref", **settings)
-    assert {name: of.rows[0][name] for name in TERMS} == places
+    assert {name: of.rows[0][name] for name in _TERMS} == places
 
 
 def test_a_misplaced_answer_is_not_trained_on_and_is_counted() -> None:
@@ -103,7 +103,7 @@ def test_a_misplaced_answer_is_not_trained_on_and_is_counted() -> None:
         assert [row["known"] for row in of.rows] == [False, True, True]
         (batch,) = of.batches()
         terms = of.task.terms(of.logits(batch), batch)
-        for name, facts in zip(TERMS, of.facts, strict=True):
+        for name, facts in zip(_TERMS, of.facts, strict=True):
             assert facts.num_items == (2 if formulation == "position" else 2 * (len(of.rows[0]["begins"]) + 1))
             if formulation == "position":
                 assert terms[name].targets.tolist()[0] == NO_TARGET
@@ -253,7 +253,7 @@ def test_decoding_uses_the_link_that_was_trained() -> None:
         logits = {name: values.detach() for name, values in of.logits(batch).items()}
         (score, none, first, last), *_ = of.task.decode(logits, batch)
         allowed = torch.tensor([0, *range(4, 4 + len(of.rows[0]["begins"]))])
-        kept = {name: logits[name][0, allowed, 0].double() for name in TERMS}
+        kept = {name: logits[name][0, allowed, 0].double() for name in _TERMS}
         log_p = {name: expected(z, -1) if expected else torch.sigmoid(z).log() for name, z in kept.items()}
         assert none == pytest.approx(float(log_p["start"][0] + log_p["end"][0]))
         assert score == pytest.approx(float(log_p["start"][1 + int(first)] + log_p["end"][1 + int(last)]))

@@ -31,7 +31,7 @@ DOUBTFUL = {
     "delivery": phrases("came on a truck|was on its way|had a long trip|came with a dent"),
     "safety": phrases("smells odd|is rather hot|hums loudly|flickers"),
 }
-HARMLESS = phrases("works well|is lovely|was a gift|looks nice|is in use|stands at home")
+_HARMLESS = phrases("works well|is lovely|was a gift|looks nice|is in use|stands at home")
 MAX_LABEL_SHARE = 0.2
 """The largest `positive_share` that leaves room for the doubtful negatives at any noise."""
 
@@ -50,7 +50,7 @@ def labels(size: int, positive_share: float, noise: float, state: random.Random)
             is_clear = doubtful <= index < num_positive
             phrases_of[number].append(state.choice(CLEAR[label] if is_clear else DOUBTFUL[label]))
     return tuple(
-        TextRecord(str(number), _message(problems or [state.choice(HARMLESS)], state), tuple(names))
+        TextRecord(str(number), _message(problems or [state.choice(_HARMLESS)], state), tuple(names))
         for number, (names, problems) in enumerate(zip(labels_of, phrases_of, strict=True), start=1)
     )
 

@@ -23,7 +23,7 @@ MESSAGES = {
     "doubtful": phrases("feels slow|is rather warm|sounds odd|flickers"),
     "none": phrases("arrived|works well|is lovely|was a gift"),
 }
-GREETINGS = phrases("thank you|thanks|many thanks|sorry to hear|we understand|noted|dear customer|hello")
+_GREETINGS = phrases("thank you|thanks|many thanks|sorry to hear|we understand|noted|dear customer|hello")
 REPLIES = {
     "open": phrases("we will look into it|please wait|a colleague will call|we need more time"),
     "settled": phrases("we sent a new one|the money is back|it has been repaired|the case is closed"),
@@ -44,5 +44,5 @@ def pairs(size: int, positive_share: float, noise: float, state: random.Random) 
 
 def _pair(id: str, label: str, message: str, reply: str, state: random.Random) -> PairRecord:
     first = [f"{state.choice(OPENERS)} , my", *map(state.choice, (THINGS, MESSAGES[message], TIMES))]
-    second = map(state.choice, (GREETINGS, REPLIES[reply], CLOSERS))
+    second = map(state.choice, (_GREETINGS, REPLIES[reply], CLOSERS))
     return PairRecord(id, " ".join(first), " , ".join(second), label)

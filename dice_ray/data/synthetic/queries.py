@@ -18,27 +18,27 @@ from dice_ray.data.records import QueryRecord
 from dice_ray.data.synthetic.phrases import THINGS, num_doubtful, phrases
 from dice_ray.data.synthetic.tagging import CUES, NAMES, NUM_CLAUSES, NUM_WORDS, STATES, TIMES
 
-QUERIES = {"PER": "which people", "LOC": "which places", "ORG": "which organizations"}
-KINDS_OF_ORGANIZATION = phrases("bank of|museum of|university of|port of|friends of|city of")
-CLEAR = ("PER", "LOC", "ORG")
-WORDS_OF_NAME = 2
+_QUERIES = {"PER": "which people", "LOC": "which places", "ORG": "which organizations"}
+_KINDS_OF_ORGANIZATION = phrases("bank of|museum of|university of|port of|friends of|city of")
+_CLEAR = ("PER", "LOC", "ORG")
+_WORDS_OF_NAME = 2
 """The average: people and doubtful names have two words, places one, organizations three."""
 
 
 def queries(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[QueryRecord, ...]:
     """Generate three queries a sentence, with `positive_share` of all words in spans, and at least one name."""
     # Rounded up; the queries beyond `size` are cut off at the end.
-    num_sentences = -(-size // len(QUERIES))
-    num_names = max(1, round(positive_share * num_sentences * NUM_WORDS / WORDS_OF_NAME))
+    num_sentences = -(-size // len(_QUERIES))
+    num_names = max(1, round(positive_share * num_sentences * NUM_WORDS / _WORDS_OF_NAME))
     doubtful, doubtful_none = num_doubtful(num_names, noise)
     clauses = [("doubtful", "PER")] * doubtful + [("doubtful", "")] * doubtful_none
-    clauses += [(CLEAR[number % len(CLEAR)],) * 2 for number in range(num_names - doubtful)]
+    clauses += [(_CLEAR[number % len(_CLEAR)],) * 2 for number in range(num_names - doubtful)]
     clauses += [("", "")] * (num_sentences * NUM_CLAUSES - len(clauses))
     state.shuffle(clauses)
     records = []
     for sentence in range(num_sentences):
         words, spans = _sentence(clauses[sentence::num_sentences], state)
-        for type_, query in QUERIES.items():
+        for type_, query in _QUERIES.items():
             spans_of_type = tuple((first, end) for name, first, end in spans if name == type_)
             records.append(QueryRecord(f"{sentence}.{type_}", words, query, type_, spans_of_type, str(sentence)))
     return tuple(records[:size])
@@ -69,5 +69,5 @@ def _sentence(
 def _name(name: str, state: random.Random) -> str:
     """A name of three words for an organization, one for a place, and two for all others."""
     if name == "ORG":
-        return f"{state.choice(KINDS_OF_ORGANIZATION)} {state.choice(NAMES['LOC'][0])}"
+        return f"{state.choice(_KINDS_OF_ORGANIZATION)} {state.choice(NAMES['LOC'][0])}"
     return " ".join(state.choice(choices) for choices in NAMES[name][: 1 if name == "LOC" else 2])

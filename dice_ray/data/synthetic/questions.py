@@ -20,7 +20,7 @@ from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.synthetic.phrases import THINGS, num_doubtful
 from dice_ray.data.synthetic.tagging import CUES, NAMES, STATES, TIMES
 
-KINDS = {"who was it ?": "PER", "where was it ?": "LOC"}
+_KINDS = {"who was it ?": "PER", "where was it ?": "LOC"}
 """The questions, and the kind of name that answers each."""
 
 
@@ -36,8 +36,8 @@ def questions(size: int, positive_share: float, noise: float, state: random.Rand
 
 
 def _question(id: str, evidence: str, has_answer: bool, state: random.Random) -> QuestionRecord:
-    question, kind = state.choice(list(KINDS.items()))
-    (other,) = set(KINDS.values()) - {kind}
+    question, kind = state.choice(list(_KINDS.items()))
+    (other,) = set(_KINDS.values()) - {kind}
     name = _name(kind if evidence == "clear" else evidence, state) if evidence else ""
     clauses = [_clause(name, state), _clause(_name(other, state), state), _clause("", state)]
     state.shuffle(clauses)

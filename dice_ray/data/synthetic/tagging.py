@@ -32,19 +32,19 @@ TIMES = {1: phrases("again|today|yesterday"), 2: phrases("since monday|this week
 NUM_CLAUSES = 3
 NUM_WORDS = 6 * NUM_CLAUSES
 """In a sentence: each clause has five words and a punctuation mark."""
-NAME_LENGTHS = (1, 2)
+_NAME_LENGTHS = (1, 2)
 MAX_NAME_SHARE = 0.1
 """The largest `positive_share` that leaves room for the doubtful negatives at any noise."""
 
 
 def tagging(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TaggedRecord, ...]:
     """Generate sentences with `positive_share` of their words in names, and at least one name."""
-    num_names = max(1, round(positive_share * size * NUM_WORDS * len(NAME_LENGTHS) / sum(NAME_LENGTHS)))
+    num_names = max(1, round(positive_share * size * NUM_WORDS * len(_NAME_LENGTHS) / sum(_NAME_LENGTHS)))
     doubtful, doubtful_none = num_doubtful(num_names, noise)
     clauses = [("doubtful", "PER")] * doubtful + [("doubtful", "O")] * doubtful_none
     clauses += [state.choice([("PER", "PER"), ("LOC", "LOC")]) for _ in range(num_names - doubtful)]
     clauses += [("", "O")] * (size * NUM_CLAUSES - len(clauses))
-    lengths = [NAME_LENGTHS[number % len(NAME_LENGTHS)] for number in range(len(clauses))]
+    lengths = [_NAME_LENGTHS[number % len(_NAME_LENGTHS)] for number in range(len(clauses))]
     rows = list(zip(clauses, lengths, strict=True))[: size * NUM_CLAUSES]
     state.shuffle(rows)
     return tuple(_sentence(str(first + 1), rows[first::size], state) for first in range(size))
