@@ -53,8 +53,8 @@ def init(
         overwrite: Whether an existing file may be replaced.
     """
     from dice_ray.config.starter import start, target
-    from dice_ray.data.guess import Given
-    from dice_ray.data.guess.folder import files_of_splits
+    from dice_ray.data.folders import files_of_splits
+    from dice_ray.data.formats.base import Given
     from dice_ray.data.urls import local_file
     from dice_ray.files import check_output, write_output
 

@@ -70,7 +70,7 @@ def preset_of(preset: Preset) -> str | Path:
     """
     from dice_ray.config.load import read_layer
     from dice_ray.config.starter import start
-    from dice_ray.data.guess import Given
+    from dice_ray.data.formats.base import Given
     from dice_ray.files import write_atomically
 
     if isinstance(preset, str | Path):

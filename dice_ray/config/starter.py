@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
@@ -13,15 +13,16 @@ from typing import Any
 from dice_ray.config.load import Layer, resolve, writes
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.data.formats.base import BadRowError
+from dice_ray.data.formats.base import MAX_BAD_SHARE, NOTHING_GIVEN, Given, Guess
+from dice_ray.data.formats.candidates import ID_NOTE
+from dice_ray.data.formats.encodings import refuse_other_encoding
 from dice_ray.data.formats.json_rows import parted
-from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
-from dice_ray.data.guess.base import MAX_BAD_SHARE
-from dice_ray.data.guess.choose import ID_NOTE, of_all_rows
-from dice_ray.data.guess.encoding import refuse_other_encoding
+from dice_ray.data.formats.text import BadRowError
+from dice_ray.data.guess import guess
 from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.reading import REPEATED_ID, OnBadRow
 from dice_ray.data.records import MALFORMED, Record, Splits
+from dice_ray.data.task_of import task_of
 from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
@@ -104,7 +105,7 @@ def start(
     is_longer = len(splits.train) + len(splits.dev) > len(guessed.records)
     # Not the task of another preset, and not the one that the positive label asks for.
     if is_longer and given.positive is None and values["task"] is guessed.task:
-        guessed = of_all_rows(guessed, splits.train)
+        guessed = _of_all_rows(guessed, splits.train)
         values["task"] = guessed.task
         config = resolve([Layer("init", values)])
     config.task.classes(splits.train)
@@ -123,6 +124,15 @@ def start(
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
     return Starter(text, guessed, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
+
+
+def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:
+    """The guess with the task of all records of the training split, whose first rows may have one label more often."""
+    if next(iter(guessed.task)) not in ("sentence_pair", "text_classification"):
+        return guessed
+    why = {path: reason for path, reason in guessed.why.items() if path.partition(".")[0] != "task"}
+    found = task_of(records)
+    return guessed if isinstance(found, str) else replace(guessed, task=found[0], why=found[1] | why)
 
 
 def _guessed_ids(values: Nested) -> Nested:

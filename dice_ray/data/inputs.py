@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from dice_ray.data.formats.base import Labels, ReaderBranch, undecoded
+from dice_ray.data.formats.base import Labels, ReaderBranch
 from dice_ray.data.formats.columns import ID, PairColumns, TextColumns
 from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.lists import QuestionColumns, TaggedColumns
-from dice_ray.data.formats.opened import binary_format
 from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig, query_record
 from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
 from dice_ray.data.formats.spans import WORD, SpanSettings
 from dice_ray.data.formats.tables import TablesConfig
+from dice_ray.data.formats.text import binary_format, undecoded
 from dice_ray.data.formats.words import SpanRows, WordColumns
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.reading import OnBadRow, gather

@@ -25,17 +25,8 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.formats.base import (
-    UNLABELLED,
-    Bad,
-    BadRowError,
-    Drop,
-    Kept,
-    RowPlace,
-    RowResult,
-    undecoded,
-    unreadable,
-)
+from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Kept, RowResult
+from dice_ray.data.formats.text import BadRowError, RowPlace, undecoded, unreadable
 from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally, where
 from dice_ray.errors import DataError
 

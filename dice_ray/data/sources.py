@@ -23,8 +23,8 @@ from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
 from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.formats import ReaderConfig
-from dice_ray.data.formats.base import UTF_8
 from dice_ray.data.formats.span_files import SpansConfig
+from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter

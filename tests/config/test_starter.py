@@ -17,7 +17,7 @@ from dice_ray.cli.app import app
 from dice_ray.config.load import read_layer, resolve
 from dice_ray.config.starter import _lines, start
 from dice_ray.data import sources, urls
-from dice_ray.data.guess import Given
+from dice_ray.data.formats.base import Given
 from dice_ray.data.sources import FilesConfig
 from dice_ray.errors import DataError, InputError
 from dice_ray.run import build

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from dice_ray.data.formats.base import lines
-from dice_ray.data.formats.opened import BINARY
-from dice_ray.data.guess import Given, guess
-from dice_ray.data.guess.encoding import guess_encoding
+from dice_ray.data.formats.base import Given
+from dice_ray.data.formats.encodings import guess_encoding
+from dice_ray.data.formats.text import BINARY, lines
+from dice_ray.data.guess import guess
 from dice_ray.errors import DataError
 
 CHINESE = "这个产品非常好 我很喜欢。\n质量很差 不推荐。\n物流很快 包装完整 客服态度恶劣。\n"

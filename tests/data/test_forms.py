@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.data.folders import files_of_splits
 from dice_ray.data.formats.tags import word_spans
 from dice_ray.data.guess import guess
-from dice_ray.data.guess.folder import files_of_splits
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord
 from dice_ray.errors import DataError
 from tests.data.forms.common import Content

@@ -13,8 +13,9 @@ import pyarrow
 import pytest
 from pyarrow import feather
 
-from dice_ray.data.guess import Given, guess
-from dice_ray.data.guess.choose import choose
+from dice_ray.data.formats.base import Given
+from dice_ray.data.formats.candidates import choose_columns
+from dice_ray.data.guess import guess
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError, InputError, UnknownNameError
 
@@ -415,7 +416,7 @@ def test_tags_in_a_file_of_their_own(sentences: str, tags: str, pattern: str) ->
 
 def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first rows of a large file fit the labels of any split; names are taken where each number has one."""
-    monkeypatch.setattr("dice_ray.data.guess.base.NUM_ROWS", 20)
+    monkeypatch.setattr("dice_ray.data.formats.base.NUM_ROWS", 20)
     for split, size in (("test", 30), ("train", 40)):
         Path(f"{split}_text.txt").write_text("\n".join(text for text, _ in rows("a", size=size)))
         Path(f"{split}_labels.txt").write_text("0\n1\n" * (size // 2))
@@ -653,7 +654,7 @@ def one_of(*labels: str) -> Callable[[int], str]:
     ],
 )
 def test_a_column_is_known_by_a_word_of_its_name(rows_: list[dict[Any, Any]], expected: dict[str, Any]) -> None:
-    found = choose(rows_)
+    found = choose_columns(rows_)
     assert not isinstance(found, str)
     assert found[0] == expected
 
@@ -661,10 +662,10 @@ def test_a_column_is_known_by_a_word_of_its_name(rows_: list[dict[Any, Any]], ex
 def test_a_column_of_splits_is_neither_the_label_nor_ignored() -> None:
     """Its rows of test were trained on."""
     rows_ = cells(text=sentence, emotion=one_of("joy", "anger"), split=one_of("train", "validation", "test"))
-    found = choose(rows_)
+    found = choose_columns(rows_)
     assert isinstance(found, str)
     assert found.startswith("the column 'split' says which split a row is of")
-    assert choose(rows_, Given(label="emotion")) == ({"text": {"text": "text", "label": "emotion"}}, "")
+    assert choose_columns(rows_, Given(label="emotion")) == ({"text": {"text": "text", "label": "emotion"}}, "")
 
 
 TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head": [2, 0, 2, 2]} for n in range(20)]

@@ -18,7 +18,8 @@ from dice_ray.config.load import Layer, as_yaml, resolve, set_layer, values_laye
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import inputs
 from dice_ray.data.formats import ReaderConfig
-from dice_ray.data.guess import Given, guess
+from dice_ray.data.formats.base import Given
+from dice_ray.data.guess import guess
 from dice_ray.data.reading import SplitReader, SplitSource
 from dice_ray.errors import DataError
 from dice_ray.run.folder import check_config, stored_config

@@ -1,9 +1,10 @@
-"""ReaderConfig: the union of all readers; a new reader is registered here."""
+"""ReaderConfig: the union of all formats; a new format is registered here."""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias, get_args
 
+from dice_ray.data.formats.base import ReaderBranch
 from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
 from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig
 from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig
@@ -14,19 +15,21 @@ from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig, TreesConf
 from dice_ray.settings import Choice
 
 ReaderConfig: TypeAlias = Annotated[
-    TablesConfig
+    SquadConfig
+    | MrcNerReaderConfig
+    | SpansConfig
     | JsonlConfig
-    | ParquetConfig
-    | ArrowConfig
-    | ConllConfig
+    | TreesConfig
+    | FasttextConfig
     | ConlluConfig
+    | ConllConfig
     | ParallelConfig
     | WordTagConfig
-    | TreesConfig
-    | SpansConfig
-    | FasttextConfig
-    | FoldersConfig
-    | SquadConfig
-    | MrcNerReaderConfig,
+    | TablesConfig
+    | ParquetConfig
+    | ArrowConfig
+    | FoldersConfig,
     Choice(),
 ]
+"""In the order in which `dice-ray init` tries them: strict formats first, tables last, as they take most files."""
+FORMATS: Final[tuple[type[ReaderBranch], ...]] = get_args(get_args(ReaderConfig)[0])

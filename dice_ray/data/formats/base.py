@@ -1,37 +1,39 @@
-"""The contract of a reader: it yields a result for each row, in the order of the file and with its place.
+"""The contract of a format: how its files are read, and how `dice-ray init` recognises them.
 
-A row is `Kept`, `Drop` or `Bad`, and none is lost silently: the load report counts all of them. A reader raises a
-DataError only if the rest of the file cannot be read, such as for a wrong encoding or a missing column.
+A reader yields a result for each row, in the order of the file and with its place. A row is `Kept`, `Drop` or `Bad`,
+and none is lost silently: the load report counts all of them. A reader raises a DataError only if the rest of the file
+cannot be read, such as for a wrong encoding or a missing column.
+
+A format recognises a file by reading a sample of it: `fits` returns a `Guess`, or the reason why it does not fit.
 """
 
 from __future__ import annotations
 
-import codecs
-import io
-import json
-import re
 from abc import ABC, abstractmethod
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator
 
-from dice_ray.data.formats.opened import binary_format, compression, opened
+from dice_ray.data.formats.text import UTF_8, RowPlace, known_encoding, lines
 from dice_ray.data.records import Record, where
+from dice_ray.data.task_of import task_of
 from dice_ray.errors import DataError
-from dice_ray.settings import Branch
+from dice_ray.settings import Branch, Nested
 
-UTF_8: Final = "utf-8"
-BLOCK: Final = 2**20
-"""Characters of a text in memory at once."""
-
-
-RowPlace: TypeAlias = int | str
-"""A line number, or the path of an item in a JSON document."""
+UNLABELLED: Final = "no label"
+NO_TEXT: Final = "no text"
+NO_WORDS: Final = "no words"
+NUM_ROWS: Final = 20_000
+"""The number of rows that a guess is based on."""
+MAX_BAD_SHARE: Final = 0.01
+"""The largest share of malformed rows in them."""
+READER: Final = "data.source.files.reader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,23 @@ class Bad:
 
 
 RowResult: TypeAlias = Kept | Drop | Bad
-UNLABELLED = "no label"
-NO_TEXT = "no text"
-NO_WORDS = "no words"
 Labels: TypeAlias = Literal["read", "ignored"]
 """With `ignored`, labels are neither needed nor read: the records have none, and are used for predictions only."""
 
 
 class ReaderBranch(Branch, ABC):
-    """The configuration of a reader: one branch of `reader`."""
+    """A format, and the settings of its reader: one branch of `reader`.
+
+    Attributes:
+        record_type: The type of its records, for a reader that has one.
+        reads: The kinds of files and folders that it may read: `text`, a `list` in a JSON document, `Parquet`, `Arrow`,
+            a folder of `brat`, a folder with a folder for each of several `classes`.
+        is_lax: Whether it may fit a file of another format: if several such formats fit a file, the user is asked.
+    """
 
     record_type: ClassVar[type[Record]]
+    reads: ClassVar[tuple[str, ...]]
+    is_lax: ClassVar[bool] = False
 
     def yields(self) -> type[Record]:
         """The type of the records, known before anything is read, so that a task can refuse it."""
@@ -91,15 +99,10 @@ class ReaderBranch(Branch, ABC):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         """Yield each row of the file once; raises a DataError if the rest of the file cannot be read."""
 
-
-def known_encoding(name: str) -> str:
-    try:
-        found = codecs.lookup(name)
-    except LookupError:
-        found = None
-    if found is None or not found._is_text_encoding:
-        raise ValueError("must be an encoding that Python knows, such as utf-8, latin-1, cp1252, utf-16 or gb18030")
-    return UTF_8 if found.name == UTF_8 else name
+    @classmethod
+    @abstractmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        """The settings that read a file, and the task of its records; or the reason why this is not its format."""
 
 
 class TextReaderBranch(ReaderBranch, ABC):
@@ -109,6 +112,8 @@ class TextReaderBranch(ReaderBranch, ABC):
         encoding: The encoding of the files; `dice-ray init` guesses it.
     """
 
+    reads: ClassVar[tuple[str, ...]] = ("text",)
+
     encoding: Annotated[str, AfterValidator(known_encoding)] = UTF_8
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
@@ -116,125 +121,116 @@ class TextReaderBranch(ReaderBranch, ABC):
         return lines(path, self.encoding)
 
 
-def lines(path: Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a text file without line ends; a BOM is removed, and a compressed file decompressed.
+@dataclass(frozen=True)
+class Given:
+    """What the user says of a file, in place of a guess.
 
-    Only LF and CRLF end a line: U+2028, NEL and a lone CR are text. (`str.splitlines` would split at them.)
-
-    A byte that is not of the encoding becomes half of a surrogate pair (`surrogateescape`): `reading.py` makes a bad
-    row of a record that holds one, so that the row can be skipped. UTF-16 and UTF-32 do not support that.
+    Attributes:
+        texts: The column of the texts, or the two of pairs.
+        label: The column of the labels.
+        id: The column of the records' ids.
+        positive: The positive label.
+        encoding: The encoding of the file.
+        format: The name of its reader.
     """
-    number = 0
-    with _as_text(path, encoding, lambda: number + 1) as (file, errors):
-        # UTF-8 line by line: TextIOWrapper decodes blocks, which is slower.
-        decoded = (
-            (line.decode(errors=errors) for line in file)
-            if encoding == UTF_8
-            else io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
-        )
-        for number, line in enumerate(decoded, start=1):
-            if number == 1:
-                _refuse_wide(path, line, encoding)
-                line = line.removeprefix("\ufeff")
-            yield number, line.removesuffix("\n").removesuffix("\r")
+
+    texts: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None
+    positive: str | None = None
+    encoding: str | None = None
+    format: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All named columns."""
+        return (*self.texts, *(name for name in (self.label, self.id) if name is not None))
 
 
-def blocks(path: Path, encoding: str = UTF_8) -> Iterator[str]:
-    """The text of a file in blocks, decoded as its lines are."""
-    line = 1
-    with _as_text(path, encoding, lambda: line) as (file, errors):
-        decoded = io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
-        block = decoded.read(BLOCK)
-        _refuse_wide(path, block[:4], encoding)
-        block = block.removeprefix("\ufeff")
-        while block:
-            yield block
-            line += block.count("\n")
-            block = decoded.read(BLOCK)
+NOTHING_GIVEN: Final = Given()
 
 
-@contextmanager
-def _as_text(path: Path, encoding: str, line: Callable[[], int]) -> Iterator[tuple[BinaryIO, str]]:
-    """The bytes of a text file, and how to treat those that are not of the encoding; failures are errors of a line."""
-    if (found := binary_format(path)) is not None:
-        raise unreadable(path, "the file", "text", f"a file of {found}")
-    try:
-        with readable(path, line) as file:
-            yield file, "strict" if is_wide(encoding) else "surrogateescape"
-    except UnicodeError as error:
-        raise unreadable(path, line(), encoding, f"{error}: set another `encoding`") from None
+@dataclass(frozen=True)
+class Guess:
+    """The reader and the task of a file, as a preset writes them.
 
-
-@contextmanager
-def readable(path: Path, line: Callable[[], int] = lambda: 1) -> Iterator[BinaryIO]:
-    """The bytes of a file; a damaged compressed file is an error of this line."""
-    try:
-        with opened(path) as file:
-            yield file
-    except (EOFError, OSError) as error:
-        kind = compression(path)
-        if kind is None:
-            raise
-        raise unreadable(path, line(), f"a whole {kind} file", str(error)) from None
-
-
-def is_wide(encoding: str) -> bool:
-    """Whether a character has two or four bytes in an encoding."""
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
-
-
-def _refuse_wide(path: Path, first_line: str, encoding: str) -> None:
-    """Raise a DataError if a line in UTF-8 begins with the byte order mark of UTF-16."""
-    if encoding == UTF_8 and first_line.encode(errors="surrogateescape").startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-        actual = "the byte order mark of UTF-16: set `encoding: utf-16` in its reader"
-        raise unreadable(path, 1, "UTF-8", actual)
-
-
-def undecoded(text: str) -> str | None:
-    r"""A description of the first byte that is not of the encoding, for an error; None if the text has none.
-
-    >>> undecoded(b"caf\xe9 au lait".decode(errors="surrogateescape"))
-    "byte 0xe9 in 'caf? au lait'"
+    Attributes:
+        reader: The value of `data.source.files.reader`; or `hub` with the value of `data.source.hub`.
+        task: The value of `task`.
+        why: Reasons and alternatives by the path of the setting that they explain; may hold paths that are not set.
+        records: The records of the first rows.
+        bad: The malformed ones of these rows.
+        lists: The key of the list of each split, of a JSON document with several.
     """
-    if (found := re.search("[\udc80-\udcff]", text)) is None:
-        return None
-    around = re.sub("[\ud800-\udfff]", "?", text[max(0, found.start() - 20) : found.end() + 20])
-    return f"byte 0x{ord(found.group()) - 0xDC00:02x} in {around!r}"
+
+    reader: Nested
+    task: Nested
+    why: dict[str, str]
+    records: tuple[Record, ...] = field(repr=False)
+    bad: tuple[Bad, ...] = ()
+    lists: Mapping[str, str] = field(default_factory=dict)
 
 
-class NotJsonError(ValueError):
-    """What is wrong with a text that is no JSON; `line` is None if the parser gives no line."""
+@dataclass(frozen=True)
+class Attempt:
+    """The result of a reader on the first rows of a file.
 
-    def __init__(self, problem: str, line: int | None = None) -> None:
-        super().__init__(problem)
-        self.line = line
-
-
-def parse_json(text: str) -> Any:
-    """Parse JSON strictly: NaN and infinity, which Python's parser takes, are refused.
-
-    Raises:
-        NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
+    Attributes:
+        reader: The reader and its settings.
+        reason: Why the reader does not fit the file; empty if it fits.
+        noted: The number of records with an oddity, by oddity.
     """
-    try:
-        return json.loads(text, parse_constant=refuse_constant)
-    except json.JSONDecodeError as error:
-        raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
-    except RecursionError:
-        raise NotJsonError("lists or objects nested too deep") from None
-    except ValueError as error:
-        raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
+
+    reader: Nested
+    records: tuple[Record, ...]
+    bad: tuple[Bad, ...]
+    reason: str
+    noted: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def on(cls, path: Path, reader: Nested, rows: Iterable[RowResult]) -> Attempt:
+        """The reader fits if it keeps some of the first rows, and no more than `MAX_BAD_SHARE` are malformed."""
+        records, bad, noted = list[Record](), list[Bad](), Counter[str]()
+        try:
+            for row in islice(rows, NUM_ROWS):
+                if isinstance(row, Kept):
+                    records.append(row.record)
+                    noted.update(row.notes)
+                elif isinstance(row, Bad):
+                    bad.append(row)
+        except DataError as error:
+            return cls(reader, (), tuple(bad), str(error).removeprefix(f"{path}, "))
+        reason = ""
+        if len(bad) > MAX_BAD_SHARE * (len(bad) + len(records)):
+            reason = f"{where(bad[0].place)}: expected {bad[0].expected}, found {bad[0].actual}"
+        elif not records:
+            reason = "no row with a label"
+        return cls(reader, tuple(records), tuple(bad), reason, noted)
+
+    def guess(self, why: dict[str, str], *, tags: Literal["spans", "plain"] = "spans") -> Guess | str:
+        """The guess that the reader is the right one, for the task of its records; or why it is not."""
+        if self.reason:
+            return self.reason
+        found = task_of(self.records, tags)
+        return found if isinstance(found, str) else Guess(self.reader, found[0], found[1] | why, self.records, self.bad)
 
 
-def refuse_constant(constant: str) -> Any:
-    """Refuses NaN and infinity, for `parse_constant` of a JSON decoder."""
-    raise ValueError(f"{constant}, which is no JSON")
+@dataclass(frozen=True)
+class Sample:
+    """The first rows of a file or folder whose format is guessed, and what the user says of it."""
 
+    path: Path
+    encoding: str = UTF_8
+    given: Given = NOTHING_GIVEN
 
-class BadRowError(DataError):
-    """A malformed row, which `on_bad_row: skip` would skip."""
+    @cached_property
+    def first_line(self) -> str:
+        """The first line that is not blank, without white space around it; empty if there is none."""
+        return next((text.strip() for _, text in lines(self.path, self.encoding) if text.strip()), "")
 
-
-def unreadable(path: Path, place: RowPlace, expected: str, actual: str, kind: type[DataError] = DataError) -> DataError:
-    """The error of a file that cannot be read: file, place, what was expected, what was found."""
-    return kind(f"{path}, {where(place)}: expected {expected}, found {actual}")
+    def attempt(self, reader: type[ReaderBranch], **settings: Any) -> Attempt:
+        """Try a reader with these settings on the first rows."""
+        if self.encoding != UTF_8:
+            settings = {"encoding": self.encoding} | settings
+        rows = reader.model_validate(settings).read(self.path)
+        return Attempt.on(self.path, {reader.name: settings}, rows)

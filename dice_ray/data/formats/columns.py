@@ -13,17 +13,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.formats.base import (
-    NO_TEXT,
-    UNLABELLED,
-    Bad,
-    Drop,
-    Kept,
-    Labels,
-    NotJsonError,
-    RowResult,
-    parse_json,
-)
+from dice_ray.data.formats.base import NO_TEXT, UNLABELLED, Bad, Drop, Kept, Labels, RowResult
+from dice_ray.data.formats.json_rows import NotJsonError, parse_json
 from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.errors import shown
 from dice_ray.settings import Branch

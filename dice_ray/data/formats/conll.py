@@ -3,21 +3,46 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
-from dice_ray.data.formats.base import Bad, Drop, Labels, RowResult, TextReaderBranch
-from dice_ray.data.formats.tags import TagKind, in_document, nested_record, tagged_record
+from dice_ray.data.formats.base import (
+    NUM_ROWS,
+    READER,
+    Attempt,
+    Bad,
+    Drop,
+    Guess,
+    Labels,
+    RowResult,
+    Sample,
+    TextReaderBranch,
+)
+from dice_ray.data.formats.tags import (
+    TagKind,
+    guess_tagging,
+    in_document,
+    is_tag_set,
+    nested_record,
+    parsed,
+    tag_kind,
+    tagged_record,
+    word_spans,
+)
+from dice_ray.data.formats.text import lines, spaced_words
 from dice_ray.data.records import NestedRecord, Record, TaggedRecord
 from dice_ray.errors import shown
+from dice_ray.settings import Nested
 
-DOCUMENT = "-DOCSTART-"
-BEGIN = "#begin document"
+_DOCUMENT: Final = "-DOCSTART-"
+_BEGIN: Final = "#begin document"
 """The first line of a document of CoNLL-2012."""
+_NUM_LINES: Final = 10 * NUM_ROWS
 
 
 class ConllConfig(TextReaderBranch):
@@ -36,6 +61,8 @@ class ConllConfig(TextReaderBranch):
     """
 
     name = "conll"
+    is_lax = True
+
     word: int = 0
     tag: int = -1
     inner: tuple[int, ...] = ()
@@ -58,12 +85,12 @@ class ConllConfig(TextReaderBranch):
         document: int | None = None
         # A blank line after the last one ends the last sentence.
         for line, text in chain(self.lines(path), [(0, "")]):
-            if self.tags == "brackets" and text.startswith((BEGIN, "#end document")):
-                text = DOCUMENT if text.startswith(BEGIN) else ""
-            columns = split(text)
+            if self.tags == "brackets" and text.startswith((_BEGIN, "#end document")):
+                text = _DOCUMENT if text.startswith(_BEGIN) else ""
+            columns = _split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 continue  # no row, so it is not counted
-            if columns and columns[0] != DOCUMENT:
+            if columns and columns[0] != _DOCUMENT:
                 width = len(columns) if not width or (self.tags == "brackets" and not sentence) else width
                 sentence.append((line, columns))
                 continue
@@ -88,17 +115,113 @@ class ConllConfig(TextReaderBranch):
             return nested_record(rows[0][0], words, tags, self.tags)
         return tagged_record(rows[0][0], words, tags[0] if tags else None, self.tags)
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        """Which column holds the words and which the tags, and what the tags mark."""
+        if sample.first_line.startswith(_BEGIN):
+            result = sample.attempt(cls, word=3, tag=10, tags="brackets")
+            why = {READER: "CoNLL-2012: words in column 3, brackets of named entities in column 10."}
+            return guess_tagging(result, "brackets", why)
+        rows, hash_rows, first_break = list[list[str]](), list[list[str]](), _NUM_LINES
+        for _, text in islice(lines(sample.path, sample.encoding), _NUM_LINES):
+            cells = _split(text)
+            if cells and cells[0] != _DOCUMENT:
+                (hash_rows if cells[0].startswith("#") else rows).append(cells)
+            elif rows:
+                first_break = min(first_break, len(rows))
+        widths = Counter(map(len, rows))
+        width = max(widths, key=lambda size: widths[size], default=0)
+        if width < 2:
+            return "one column only"
+        full_rows = [row for row in rows if len(row) == width]
+        columns = [[row[number] for row in full_rows] for number in range(width)]
+        # The words have the most distinct values that are no numbers, in the first of equal columns.
+        word = max(range(width), key=lambda number: len({cell for cell in columns[number] if not cell.isdigit()}))
+        tags = [number for number in range(width) if number != word and _holds_tags(columns[number])]
+        if not tags:
+            return f"of {width} columns none holds tags"
+        kinds = {number: tag_kind(columns[number]) for number in tags}
+        spans = [number for number, kind in kinds.items() if kind != "plain"]
+        tag, why_tag = _tag_column(columns, spans) if spans else (tags[-1], "The last column that holds tags.")
+        if first_break >= len(rows) and not spans:
+            return "no blank line separates sentences"
+        if sum(" " in row[word] or " " in row[tag] for row in full_rows) > len(full_rows) / 100:
+            return f"spaces within the words of column {word} or the tags of column {tag}"
+        settings: Nested = {} if word == 0 else {"word": word}
+        settings |= {} if tag == width - 1 else {"tag": tag}
+        settings |= {} if kinds[tag] == "spans" else {"tags": kinds[tag]}
+        if len(full_rows) > 50 and all(re.fullmatch(r".+[0-9]", cell) for cell in columns[word]):
+            settings["digit"] = True
+        result = sample.attempt(cls, **settings)
+        if result.reason and hash_rows:
+            # Lines that begin with # may be comments. If some are words (#rstats), only `# ` can be the prefix.
+            known = set(columns[tag])
+            words = {row[word] for row in hash_rows if len(row) == width and (row[tag] in known or parsed(row[tag]))}
+            if comment := "#" if not words else "# " if "#" not in words else None:
+                settings["comment"] = comment
+                result = sample.attempt(cls, **settings)
+        if result.reason:
+            return result.reason
+        others = " and ".join(str(number) for number in spans or tags if number != tag)
+        alternative = f" Column {others} also holds tags: set `tag` to its number to read it." if others else ""
+        why = {
+            READER: f"One word a line, its tag in column {tag} (0 is the first).{alternative}",
+            f"{READER}.conll.word": f"Column {word} has the most different values.",
+            f"{READER}.conll.tag": why_tag,
+            f"{READER}.conll.digit": "Every word ends in a digit, as in Weibo, where it marks the segmentation.",
+            f"{READER}.conll.comment": "Lines with this prefix do not have the columns of the others.",
+        }
+        with_inner = [number for number in spans if number != tag and kinds[number] == kinds[tag] == "spans"]
+        if inner := [
+            number for number in with_inner if _lie_within(result, sample.attempt(cls, **(settings | {"tag": number})))
+        ]:
+            why[f"{READER}.conll.inner"] = (
+                f"The spans of column {' and '.join(map(str, inner))} lie within those of column {tag}. Without "
+                f"`inner`, the task `tagging` reads column {tag} alone."
+            )
+            return sample.attempt(cls, **settings, inner=inner).guess(why)
+        return guess_tagging(result, kinds[tag], why)
 
-def split(text: str) -> list[str]:
+
+def _lie_within(outer: Attempt, inner: Attempt) -> bool:
+    """Whether most spans of a column are parts of spans of the column of tags, as in nested annotations."""
+    outer_spans, inner_spans = (
+        [word_spans(record.tags) for record in result.records if isinstance(record, TaggedRecord)]
+        for result in (outer, inner)
+    )
+    num_parts = sum(
+        any(around.first <= span.first and span.end <= around.end and span[1:] != around[1:] for around in spans)
+        for spans, within in zip(outer_spans, inner_spans, strict=False)
+        for span in within
+    )
+    return 2 * num_parts > sum(map(len, inner_spans)) > 0
+
+
+def _tag_column(columns: Sequence[Sequence[str]], candidates: Sequence[int]) -> tuple[int, str]:
+    """The column of the tags among those of span tags, and why.
+
+    Chunks, as in CoNLL-2003, hold most words; of other spans, those of nested annotations too, the outer ones are more.
+    """
+    num_outside = {number: sum(tag in ("O", "o") for tag in columns[number]) for number in candidates}
+    entities = [number for number in candidates if 2 * num_outside[number] > len(columns[number])]
+    if len(entities) < 2:
+        return (entities or candidates)[-1], "The last column that holds tags."
+    outer = min(entities, key=lambda number: num_outside[number])
+    others = " and ".join(str(number) for number in entities if number != outer)
+    return outer, f"It marks more words than column {others}, which may hold spans within these."
+
+
+def _holds_tags(cells: Sequence[str]) -> bool:
+    """Whether the values are a tag set: few, more than one, and not only numbers."""
+    distinct = set(cells)
+    return is_tag_set(cells) and len(distinct) > 1 and not all(cell.isdigit() or cell in "_-" for cell in distinct)
+
+
+def _split(text: str) -> list[str]:
     """Split a line into columns at tabs, else at ASCII spaces; NBSP and other Unicode spaces are part of a word."""
     if not text.strip(" \t"):
         return []
-    return [cell.strip(" ") for cell in text.split("\t")] if "\t" in text else words_of(text)
-
-
-def words_of(text: str) -> list[str]:
-    """Split a sentence into words at ASCII spaces and tabs."""
-    return [word for word in re.split("[ \t]+", text) if word]
+    return [cell.strip(" ") for cell in text.split("\t")] if "\t" in text else spaced_words(text)
 
 
 class ConlluConfig(TextReaderBranch):
@@ -144,3 +267,15 @@ class ConlluConfig(TextReaderBranch):
         if labels == "ignored":
             return tagged_record(place, words, None, "plain")
         return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged_record(place, words, tags, "plain")
+
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        """With the universal parts of speech if the file has them."""
+        result = sample.attempt(cls)
+        if result.reason == "no row with a label":
+            result = sample.attempt(cls, tag="xpos")
+        why = {
+            READER: "10 columns with numbered words.",
+            f"{READER}.conllu.tag": "The file has no universal parts of speech.",
+        }
+        return guess_tagging(result, "plain", why)

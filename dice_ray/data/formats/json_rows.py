@@ -5,6 +5,7 @@ A document need not fit into memory: its text is read in blocks, and each item o
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -13,7 +14,8 @@ from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.formats.base import Bad, NotJsonError, blocks, lines, parse_json, refuse_constant, unreadable
+from dice_ray.data.formats.base import Bad
+from dice_ray.data.formats.text import blocks, lines, unreadable
 from dice_ray.errors import DataError
 
 SPACE: Final = re.compile(r"[ \t\n\r]*")
@@ -25,6 +27,35 @@ TEXTS: Final = WORDS | {"text", "sentence", "content", "question", "context"}
 """Keys of a text or its words."""
 LONGEST_TOKEN: Final = 16
 """The characters of an unfinished literal or escape at the end of a block."""
+
+
+class NotJsonError(ValueError):
+    """What is wrong with a text that is no JSON; `line` is None if the parser gives no line."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_json(text: str) -> Any:
+    """Parse JSON strictly: NaN and infinity, which Python's parser takes, are refused.
+
+    Raises:
+        NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
+    """
+    try:
+        return json.loads(text, parse_constant=refuse_constant)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
+    except RecursionError:
+        raise NotJsonError("lists or objects nested too deep") from None
+    except ValueError as error:
+        raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
+
+
+def refuse_constant(constant: str) -> Any:
+    """Refuses NaN and infinity, for `parse_constant` of a JSON decoder."""
+    raise ValueError(f"{constant}, which is no JSON")
 
 
 def parted(path: Path) -> tuple[Path, str | None]:
@@ -80,6 +111,14 @@ def json_rows(path: Path, encoding: str, key: str | None = None) -> Iterator[tup
                 yield line, parse_json(text)
             except NotJsonError as error:
                 yield line, Bad(line, "a JSON object", str(error))
+
+
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON object or list."""
+    try:
+        return isinstance(parse_json(text), dict | list)
+    except NotJsonError:
+        return False
 
 
 def flat(row: Any) -> Any:

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
-from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Kept, Labels, RowPlace, RowResult, TextReaderBranch
-from dice_ray.data.formats.conll import words_of
+from dice_ray.data.formats.base import (
+    READER,
+    UNLABELLED,
+    Attempt,
+    Bad,
+    Drop,
+    Guess,
+    Kept,
+    Labels,
+    RowResult,
+    Sample,
+    TextReaderBranch,
+)
 from dice_ray.data.formats.json_rows import json_rows
+from dice_ray.data.formats.text import RowPlace, spaced_words
 from dice_ray.data.records import AnswerSpan, QueryRecord, QuestionRecord
 from dice_ray.errors import shown
 
-MISPLACED = "an answer that does not stand at its answer_start"
-SEVERAL_PLACES = "an answer without answer_start that occurs several times in its text, of which the first is taken"
-CONTEXTS: Final = ("context", "context_text")
-QUESTIONS: Final = ("question", "query_text")
-IDS: Final = ("id", "qid", "query_id")
+MISPLACED: Final = "an answer that does not stand at its answer_start"
+_SEVERAL_PLACES: Final = (
+    "an answer without answer_start that occurs several times in its text, of which the first is taken"
+)
+_CONTEXTS: Final = ("context", "context_text")
+_QUESTIONS: Final = ("question", "query_text")
+_IDS: Final = ("id", "qid", "query_id")
 """The keys of SQuAD, and those of MRQA and of CMRC's own form."""
 Several: TypeAlias = Literal["alternatives", "spans"]
 
@@ -49,7 +65,7 @@ class SquadConfig(TextReaderBranch):
                 if isinstance(paragraph, Bad):
                     yield paragraph
                     continue
-                context = _first(paragraph, CONTEXTS)
+                context = _first(paragraph, _CONTEXTS)
                 if not isinstance(context, str):
                     yield Bad(where, "a paragraph with a `context`", shown(paragraph))
                 elif not isinstance(paragraph.get("qas"), list):
@@ -60,7 +76,7 @@ class SquadConfig(TextReaderBranch):
                         yield replace(found, document=place) if isinstance(found, Kept) else found
 
     def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> RowResult:
-        text, id_ = (_first(item, names) if isinstance(item, dict) else None for names in (QUESTIONS, IDS))
+        text, id_ = (_first(item, names) if isinstance(item, dict) else None for names in (_QUESTIONS, _IDS))
         if not isinstance(text, str):
             return Bad(place, "a `question`", shown(item))
         if not isinstance(id_, str | int):
@@ -73,6 +89,13 @@ class SquadConfig(TextReaderBranch):
             return Bad(place, "`answers` in a list and `is_impossible` true or false", shown(item.get("answers")))
         question = QuestionRecord(str(id_), text, context, (), impossible, group)
         return answered_question(place, question, answers, self.several)
+
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        if not sample.first_line.startswith(("{", "[")):
+            return "it does not begin with { or ["
+        why = "Paragraphs and their questions in JSON."
+        return guess_questions(partial(sample.attempt, cls), why, f"{READER}.squad")
 
 
 def answered_question(place: RowPlace, question: QuestionRecord, answers: list[Any], several: Several) -> RowResult:
@@ -92,7 +115,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
         is_there = start >= 0 and question.context.startswith(text, start)
         spans.append(AnswerSpan(text, start if is_there else -1))
         if "answer_start" not in found and question.context.count(text) > 1:
-            notes.add(SEVERAL_PLACES)
+            notes.add(_SEVERAL_PLACES)
     if any(span.start < 0 for span in spans):
         notes.add(MISPLACED)
     grouped = (tuple(spans),) if several == "spans" and spans else tuple((span,) for span in spans)
@@ -101,7 +124,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
 
 def _paragraphs(place: str, row: Any) -> Iterator[tuple[str, Any]]:
     """The paragraphs of an article with their paths, or a row that is one; a bad row for anything else."""
-    if isinstance(row, dict) and ("qas" in row or _first(row, CONTEXTS) is not None):
+    if isinstance(row, dict) and ("qas" in row or _first(row, _CONTEXTS) is not None):
         yield place, row
     elif not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
         yield place, Bad(place, "an object with a list `paragraphs`", shown(row))
@@ -134,7 +157,39 @@ def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
-PAIR = re.compile(r"[0-9]{1,9};[0-9]{1,9}")
+
+
+def guess_questions(attempt: Callable[..., Attempt], why: str, path: str) -> Guess | str:
+    """The guess for questions, with the meaning of several answers to one.
+
+    Args:
+        attempt: Reads the sample with these settings of its reader.
+        why: The reason for the reader.
+        path: The path of its settings.
+    """
+    result = attempt()
+    if _mostly_disjoint_answers(record for record in result.records if isinstance(record, QuestionRecord)):
+        result = attempt(several="spans")
+    reason = (
+        "The answers to a question do not overlap, so they are taken to belong together; `alternatives` if they come "
+        "from several annotators."
+    )
+    return result.guess({READER: why, f"{path}.several": reason})
+
+
+def _mostly_disjoint_answers(records: Iterable[QuestionRecord]) -> bool:
+    """Whether most questions with several answers have answers that do not overlap."""
+    num_disjoint = num_overlap = 0
+    for record in records:
+        spans = {span for answer in record.answers for span in answer if span.start >= 0}
+        if len(record.answers) < 2:
+            continue
+        overlap = len(spans) < len(record.answers) or any(
+            first.start < second.start + len(second.text) and second.start < first.start + len(first.text)
+            for first, second in combinations(spans, 2)
+        )
+        num_disjoint, num_overlap = num_disjoint + (not overlap), num_overlap + overlap
+    return num_disjoint > num_overlap
 
 
 class MrcNerReaderConfig(TextReaderBranch):
@@ -147,13 +202,20 @@ class MrcNerReaderConfig(TextReaderBranch):
         for number, item in json_rows(path, self.encoding):
             yield item if isinstance(item, Bad) else query_record(f"[{number - 1}]", item, labels)
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        if not sample.first_line.startswith("["):
+            return "it does not begin with ["
+        why = {READER: "A JSON list of sentences with a query and the positions of its spans."}
+        return sample.attempt(cls).guess(why)
+
 
 def query_record(place: str, item: Any, labels: Labels) -> RowResult:
     """The record of one query."""
     names = ("context", "query", "entity_label", "qas_id")
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))
-    words = words_of(item["context"])
+    words = spaced_words(item["context"])
     spans: Spans | Bad = () if labels == "ignored" else _spans(place, item, len(words))
     if isinstance(spans, Bad):
         return spans
@@ -184,7 +246,9 @@ def _spans(place: str, item: dict[str, Any], size: int) -> Spans | Bad:
 
 def _pairs(values: Any) -> list[tuple[int, int]] | None:
     """The first and last word of each span in a `span_position`, such as "0;2"; None if it is malformed."""
-    if not isinstance(values, list) or not all(isinstance(value, str) and PAIR.fullmatch(value) for value in values):
+    if not isinstance(values, list) or not all(
+        isinstance(value, str) and re.fullmatch("[0-9]{1,9};[0-9]{1,9}", value) for value in values
+    ):
         return None
     return [(int(first), int(last)) for first, last in (value.split(";") for value in values)]
 

@@ -3,20 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 
-from dice_ray.data.formats.base import Bad, Drop, Labels, ReaderBranch, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.formats.base import (
+    NUM_ROWS,
+    READER,
+    Bad,
+    Drop,
+    Given,
+    Guess,
+    Labels,
+    ReaderBranch,
+    RowResult,
+    Sample,
+    TextReaderBranch,
+)
+from dice_ray.data.formats.candidates import choose_columns
 from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
-from dice_ray.data.formats.json_rows import flat, json_rows, parted
-from dice_ray.data.formats.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
-from dice_ray.data.formats.opened import binary_format
+from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
+from dice_ray.data.formats.lists import (
+    ListBranch,
+    QuestionColumns,
+    ReadColumns,
+    SpanColumns,
+    TaggedColumns,
+    guess_lists,
+)
+from dice_ray.data.formats.text import binary_format, unreadable
 from dice_ray.data.records import Record
-from dice_ray.errors import first_line, meant, shown
+from dice_ray.data.split_names import lists_of_splits
+from dice_ray.errors import DataError, first_line, meant, shown
 from dice_ray.settings import Choice
 
 ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -71,11 +94,11 @@ RowColumnsConfig: TypeAlias = Annotated[
 """The columns of rows with named columns, some of which may hold lists."""
 BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
+_LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 """The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
-TEXTS = frozenset({"text", "first", "second"})
+_TEXTS = frozenset({"text", "first", "second"})
 """The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
-LISTS = frozenset({"words"})
+_LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings."""
 
 
@@ -90,6 +113,7 @@ class JsonlConfig(TextReaderBranch):
     """
 
     name = "jsonl"
+    reads = ("text", "list")
 
     columns: RowColumnsConfig = PairColumns()
 
@@ -110,6 +134,44 @@ class JsonlConfig(TextReaderBranch):
                 named = {str(number): item for number, item in enumerate(row)} if is_list else row
                 yield from read_named_rows(self.columns, [(line, named)], labels)
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        """JSON lines, or a document with a list of rows, or with one for each split."""
+        path = sample.path
+        if parted(path)[1] is not None:
+            return cls._fits_rows(sample)
+        if not sample.first_line.startswith(("{", "[")):
+            return "it does not begin with { or ["
+        keys = row_lists(path, sample.encoding)
+        lists = lists_of_splits(keys) if len(keys) > 1 else {}
+        if not lists:
+            return cls._fits_rows(sample)
+        found = cls._fits_rows(replace(sample, path=path.with_name(f"{path.name}#{lists['train']}")))
+        if isinstance(found, str):
+            return found
+        others = ", ".join(key for key in keys if key not in lists.values())
+        why = "The lists of the splits in the document." + (f" These are not read: {others}." if others else "")
+        return replace(found, lists=lists, why={f"{READER.rpartition('.')[0]}.train": why} | found.why)
+
+    @classmethod
+    def _fits_rows(cls, sample: Sample) -> Guess | str:
+        """The guess for rows of the whole file or of one list in it."""
+        file, key = parted(sample.path)
+        rows = list[Any]()
+        try:
+            for _, row in islice(json_rows(file, sample.encoding, key), NUM_ROWS):
+                if not isinstance(row, Bad):
+                    rows.append(dict(enumerate(row)) if isinstance(row, list) else flat(row))
+                elif not rows:
+                    return f"line {row.place}: {row.actual}"
+        except DataError as error:
+            if rows:  # it is JSON, which no other reader reads
+                raise
+            return str(error).removeprefix(f"{file}, ")
+        are_numbered = bool(rows) and isinstance(rows[0], dict) and 0 in rows[0]
+        kind = "Lists of values, numbered from 0." if are_numbered else "Objects with the same keys."
+        return _guess_rows(cls, sample, rows, kind)
+
 
 class ParquetConfig(ReaderBranch):
     """A Parquet file; class labels that `datasets` stored as numbers are replaced by their names.
@@ -119,6 +181,7 @@ class ParquetConfig(ReaderBranch):
     """
 
     name = "parquet"
+    reads = ("Parquet",)
 
     columns: RowColumnsConfig = PairColumns()
 
@@ -142,6 +205,12 @@ class ParquetConfig(ReaderBranch):
                 yield from read_named_rows(self.columns, numbered, labels, classes)
                 line += batch.num_rows
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        with table_of(sample.path) as (schema, batches):
+            rows = list(islice((row for batch in batches(schema.names) for row in batch.to_pylist()), NUM_ROWS))
+        return _guess_rows(cls, sample, rows, f"{'An Arrow' if cls is ArrowConfig else 'A Parquet'} file.")
+
 
 class ArrowConfig(ParquetConfig):
     """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet.
@@ -151,6 +220,7 @@ class ArrowConfig(ParquetConfig):
     """
 
     name = "arrow"
+    reads = ("Arrow",)
 
 
 @contextmanager
@@ -184,13 +254,6 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return batch.select(names)
 
 
-def table_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet or Arrow file with all columns."""
-    with table_of(path) as (schema, batches):
-        for batch in batches(schema.names):
-            yield from batch.to_pylist()
-
-
 def read_named_rows(
     columns: ColumnsBranch | ListBranch,
     rows: Iterable[tuple[int, Any]],
@@ -200,7 +263,7 @@ def read_named_rows(
     """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
-    texts = [used[use] for use in TEXTS & used.keys()] if labels == "read" else []
+    texts = [used[use] for use in _TEXTS & used.keys()] if labels == "read" else []
     for line, row in rows:
         if not isinstance(row, dict):
             yield Bad(line, "a JSON object", shown(row))
@@ -229,11 +292,45 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
     """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
-            if use in LABELS:
+            if use in _LABELS:
                 return Drop(line, f"no key {column!r} for the label")
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
+        if not is_text and use not in _LABELS | _LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
     return columns.record(line, values) if isinstance(columns, ListBranch) else columns.row(line, values)
+
+
+def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: Given, why: str = "") -> Guess | str:
+    """The guess for rows with named columns: tagged words, spans, questions, or texts with labels.
+
+    Args:
+        read: Reads the rows by some columns.
+        path: The path of the columns.
+        rows: The first rows with all columns; others than objects are left out.
+        given: What is not to be guessed.
+        why: The reason for the reader.
+    """
+    rows = [row if given.columns else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]
+    are_named = bool(rows) and all(isinstance(column, str) for column in rows[0])
+    if are_named and not given.columns and isinstance(found := guess_lists(rows, read, path), Guess):
+        return found
+    chosen = choose_columns(rows, given)
+    if isinstance(chosen, str):
+        return chosen
+    columns, note = chosen
+    return read(columns).guess({READER: why, path: f"The label repeats few values, texts are long and differ.{note}"})
+
+
+def _guess_rows(reader: type[ReaderBranch], sample: Sample, rows: Sequence[Any], why: str) -> Guess | str:
+    """The guess for the rows of a file."""
+    path = f"{READER}.{reader.name}.columns"
+    return guess_named_rows(lambda columns: sample.attempt(reader, columns=columns), path, rows, sample.given, why)
+
+
+def _without_bookkeeping(row: dict[Any, Any]) -> dict[Any, Any]:
+    """A row of Label Studio's JSON-MIN without the numbers of annotators, which repeat as labels do, and the like."""
+    exported = {"annotator", "lead_time"}
+    bookkeeping = exported | {"annotation_id", "created_at", "updated_at"}
+    return {key: value for key, value in row.items() if key not in bookkeeping} if row.keys() >= exported else row

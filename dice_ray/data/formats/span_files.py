@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.formats.base import (
-    UNLABELLED,
-    Bad,
-    Drop,
-    Labels,
-    RowResult,
-    TextReaderBranch,
-    blocks,
-    lines,
-    unreadable,
-)
+from dice_ray.data.formats.base import READER, UNLABELLED, Bad, Drop, Guess, Labels, RowResult, Sample, TextReaderBranch
 from dice_ray.data.formats.json_rows import json_rows, not_cancelled
-from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, PlacedText, SpanSettings, of_line
+from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, PlacedText, SpanSettings, guess_spans, of_line
+from dice_ray.data.formats.text import blocks, lines, unreadable
 from dice_ray.errors import shown
 
 _TEXTS: Final = ("text", "data", "sentence", "content", "tokenized_text", "tokens", "words", "sentences", "document")
@@ -161,7 +153,7 @@ _PUBTATOR_TEXT: Final = re.compile(r"\s*([\w.-]+)\|([ta])\|(.*)")
 """A title or an abstract, behind the number of the article."""
 
 
-def is_pubtator(path: Path, encoding: str) -> bool:
+def _is_pubtator(path: Path, encoding: str) -> bool:
     """Whether a file begins with a title or an abstract."""
     return _PUBTATOR_TEXT.match(next(blocks(path, encoding), "")) is not None
 
@@ -214,6 +206,7 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     """
 
     name = "spans"
+    reads = ("text", "brat")
 
     def files(self, path: Path) -> list[Path]:
         if not path.is_dir():
@@ -223,7 +216,7 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if path.is_dir():
             texts: Iterator[PlacedText | Bad | Drop] = _brat_texts(path, self.encoding, labels)
-        elif is_pubtator(path, self.encoding):
+        elif _is_pubtator(path, self.encoding):
             texts = _pubtator_texts(path, self.encoding)
         else:
             texts = self._json_texts(path, labels)
@@ -243,3 +236,11 @@ class SpansConfig(SpanSettings, TextReaderBranch):
             else:
                 id_ = row["id"] if isinstance(row, dict) and type(row.get("id")) in (int, str) else line
                 yield PlacedText(line, str(id_), found)
+
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        """JSON, PubTator, or a folder of brat's files."""
+        may_be_json = sample.path.is_dir() or sample.first_line.startswith(("[", "{"))
+        if not may_be_json and not _is_pubtator(sample.path, sample.encoding):
+            return "it is no JSON, and begins with no title as PubTator writes it"
+        return guess_spans(partial(sample.attempt, cls), f"{READER}.spans")

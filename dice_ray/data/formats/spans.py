@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Literal, NamedTuple
 
 import regex
 
 from dice_ray.data.formats.base import (
+    MAX_BAD_SHARE,
     NO_WORDS,
+    READER,
+    Attempt,
     Bad,
     Drop,
+    Guess,
     Kept,
     Labels,
-    RowPlace,
     RowResult,
 )
-from dice_ray.data.formats.tags import in_order
+from dice_ray.data.formats.tags import guess_tagging, in_order, tags_of
+from dice_ray.data.formats.text import RowPlace
 from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
 from dice_ray.errors import shown
-from dice_ray.settings import Settings
+from dice_ray.settings import Nested, Settings
 from dice_ray.unspaced import UNSPACED
 
 WORD: Final = regex.compile(rf"{UNSPACED.pattern}|[\p{{L}}\p{{N}}][\p{{L}}\p{{N}}\p{{M}}\u200c\u200d]*|\S\p{{M}}*")
@@ -31,8 +35,6 @@ MISALIGNED: Final = "a span that begins or ends within a word, which is taken wh
 MISPLACED: Final = "a span whose text does not stand at its place"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
 IN_PIECES: Final = "a span of several pieces, which is left out"
-Overlapping: TypeAlias = Literal["longest", "all"]
-Ends: TypeAlias = Literal["after", "last"]
 
 
 class AnnotatedSpan(NamedTuple):
@@ -69,8 +71,8 @@ class SpanSettings(Settings):
         overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
     """
 
-    ends: Ends = "after"
-    overlapping: Overlapping = "longest"
+    ends: Literal["after", "last"] = "after"
+    overlapping: Literal["longest", "all"] = "longest"
 
     def yields(self) -> type[Record]:
         """The type of the records."""
@@ -154,3 +156,41 @@ def _tags(num_words: int, spans: Iterable[WordSpan]) -> tuple[tuple[str, ...], b
             continue
         tags[span.first : span.end] = [f"B-{span.type}", *[f"I-{span.type}"] * (span.end - span.first - 1)]
     return tuple(tags), overlap
+
+
+def guess_spans(attempt: Callable[..., Attempt], path: str) -> Guess | str:
+    """The guess for texts with spans: their ends are those that fit the words clearly better.
+
+    Args:
+        attempt: Reads the sample with these settings of spans.
+        path: The path of the settings.
+    """
+    result = attempt()
+    settings: Nested = {}
+    if result.reason or _num_wrong(result):
+        last = attempt(ends="last")
+        if not last.reason and (result.reason or 2 * _num_wrong(last) < _num_wrong(result)):
+            result, settings = last, {"ends": "last"}
+    if result.reason:
+        return result.reason
+    if 2 * _num_wrong(result) > len(result.records):
+        return f"in {_num_wrong(result)} of {len(result.records)} texts, spans do not fit the words"
+    if set(tags_of(result.records)) <= {"O"}:
+        return "no text has a span"
+    why = {
+        READER: "Texts with spans, which become tags of words.",
+        f"{path}.ends": "Ends are the places of last words or characters: spans then fit the words.",
+    }
+    num_overlapping = result.noted.get(OVERLAPPING, 0)
+    if num_overlapping > MAX_BAD_SHARE * len(result.records):
+        why[f"{path}.overlapping"] = (
+            f"{num_overlapping} of {len(result.records)} texts have spans that overlap. Without `overlapping`, the "
+            "task `tagging` reads the longest of them."
+        )
+        return attempt(**settings, overlapping="all").guess(why)
+    return guess_tagging(result, "spans", why)
+
+
+def _num_wrong(result: Attempt) -> int:
+    """Rows that are malformed or whose spans do not fit the words."""
+    return len(result.bad) + result.noted.get(MISALIGNED, 0) + result.noted.get(MISPLACED, 0)

@@ -8,8 +8,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
-from dice_ray.data.formats.base import Bad, Kept, RowPlace, RowResult
-from dice_ray.data.records import NestedRecord, TaggedRecord, WordSpan
+from dice_ray.data.formats.base import READER, Attempt, Bad, Guess, Kept, RowResult
+from dice_ray.data.formats.text import RowPlace
+from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
 from dice_ray.errors import shown
 
 TagKind: TypeAlias = Literal["spans", "types", "brackets", "plain"]
@@ -17,9 +18,9 @@ TagKind: TypeAlias = Literal["spans", "types", "brackets", "plain"]
 `types`: O, or a type without a letter; neighbours of one type are one span. `brackets`: `(PER*`, `*`, `*)`, `(LOC)`, as
 in CoNLL-2012. `plain`: such as parts of speech."""
 
-LETTER_FIRST: Final = re.compile(r"([OBIESMLU])(?:[-_](.+))?", re.IGNORECASE)
-LETTER_LAST: Final = re.compile(r"(.+)[-_]([BIESMLU])")
-BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
+_LETTER_FIRST: Final = re.compile(r"([OBIESMLU])(?:[-_](.+))?", re.IGNORECASE)
+_LETTER_LAST: Final = re.compile(r"(.+)[-_]([BIESMLU])")
+_BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
 SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
@@ -29,15 +30,15 @@ def parsed(tag: str) -> tuple[str, str] | None:
     >>> parsed("B-PER"), parsed("b_per"), parsed("PER-B"), parsed("O"), parsed("NOUN")
     (('B', 'PER'), ('B', 'per'), ('B', 'PER'), ('O', ''), None)
     """
-    if found := LETTER_FIRST.fullmatch(tag):
+    if found := _LETTER_FIRST.fullmatch(tag):
         return found[1].upper(), found[2] or ""
-    return (found[2], found[1]) if (found := LETTER_LAST.fullmatch(tag)) else None
+    return (found[2], found[1]) if (found := _LETTER_LAST.fullmatch(tag)) else None
 
 
-def iob2(tags: Sequence[tuple[str, str]]) -> list[str]:
+def _iob2(tags: Sequence[tuple[str, str]]) -> list[str]:
     """Convert parsed tags by conlleval's rule: a span begins at B, S and U, after O, E, S, L and U, and at a new type.
 
-    >>> iob2([("I", "PER"), ("I", "PER"), ("B", "PER"), ("O", ""), ("S", "LOC"), ("E", "LOC")])
+    >>> _iob2([("I", "PER"), ("I", "PER"), ("B", "PER"), ("O", ""), ("S", "LOC"), ("E", "LOC")])
     ['B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-LOC']
     """
     converted = []
@@ -74,11 +75,11 @@ def tagged_record(
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
     notes: tuple[str, ...] = ()
     if kind == "types":
-        tags = iob2([("O", "") if tag in ("O", "o") else ("I", tag) for tag in tags])
+        tags = _iob2([("O", "") if tag in ("O", "o") else ("I", tag) for tag in tags])
     elif kind == "brackets":
         if (unbracketed := _unbracketed(tags)) is None:
             return Bad(place, "tags as (TYPE*, *, *) and (TYPE), whose brackets close", shown(" ".join(tags)))
-        tags = iob2(unbracketed)
+        tags = _iob2(unbracketed)
     elif kind == "spans":
         firsts = [_first_of_several(tag) for tag in tags]
         notes = (SEVERAL_TYPES,) if firsts != list(tags) else ()
@@ -86,7 +87,7 @@ def tagged_record(
         if None in letters:
             unknown = firsts[letters.index(None)]
             return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or choose `plain` tags)", shown(unknown))
-        tags = iob2([letter for letter in letters if letter is not None])
+        tags = _iob2([letter for letter in letters if letter is not None])
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), notes)
 
 
@@ -128,11 +129,50 @@ def word_spans(tags: Sequence[str]) -> list[WordSpan]:
     return [WordSpan(tags[first][2:], first, end) for first, end in pairwise(ends) if tags[first][0] == "B"]
 
 
+def tags_of(records: Iterable[Record]) -> list[str]:
+    """The tags of all words."""
+    return [tag for record in records if isinstance(record, TaggedRecord) for tag in record.tags]
+
+
+def is_tag_set(tags: Iterable[str]) -> bool:
+    """Whether tags have no more distinct values than a tag set has."""
+    return len(set(tags)) <= 300
+
+
+def tag_kind(tags: Sequence[str]) -> TagKind:
+    """What a sequence of tags marks, by the tags that occur in it.
+
+    Bare types, and B and I without a type, are spans only if most words are outside of them: a tag set of parts of
+    speech may have a tag O too, and segmentation has B, M, E and S.
+    """
+    distinct = set(tags)
+    letters = [parsed(tag) for tag in distinct]
+    is_outside_most = 2 * sum(tag in ("O", "o") for tag in tags) > len(tags)
+    if all(letters) and (any(letter[1] for letter in letters if letter) or (is_outside_most and len(distinct) > 1)):
+        return "spans"
+    are_types = all(len(tag) > 1 or tag in ("O", "o") for tag in distinct) and len(distinct) > 1
+    return "types" if are_types and is_outside_most else "plain"
+
+
+def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess | str:
+    """The guess that a reader of tagged words is the right one; or why it is not."""
+    (reader,) = result.reader
+    scheme = {
+        "spans": "Tags of spans as O, B-TYPE, I-TYPE.",
+        "types": "O, or the type of a span: neighbouring words of one type are taken for one span.",
+        "brackets": "Spans in brackets: (TYPE*, *, *) and (TYPE).",
+        "plain": "One tag a word, as parts of speech.",
+    }[kind]
+    task = scheme if kind != "plain" else f"{scheme} Set `background: TAG` if one of them is not of interest."
+    reasons = {"task": task, f"{READER}.{reader}.tags": scheme}
+    return result.guess(reasons | why, tags="plain" if kind == "plain" else "spans")
+
+
 def _unbracketed(tags: Sequence[str]) -> list[tuple[str, str]] | None:
     """The letter and the type of each tag with brackets; None if they do not close, or nest."""
     letters, open_type = list[tuple[str, str]](), ""
     for tag in tags:
-        found = BRACKETS.fullmatch(tag)
+        found = _BRACKETS.fullmatch(tag)
         if not tag or found is None or (found[1] and open_type) or (found[2] and not (found[1] or open_type)):
             return None
         letters.append(("B", found[1]) if found[1] else ("I", open_type) if open_type else ("O", ""))

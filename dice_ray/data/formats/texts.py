@@ -4,30 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Final, Literal
 
 from pydantic import Field
 
 from dice_ray.data.formats.base import (
+    MAX_BAD_SHARE,
     NO_TEXT,
     NO_WORDS,
+    NUM_ROWS,
+    READER,
     UNLABELLED,
     Bad,
     Drop,
+    Guess,
     Kept,
     Labels,
     RowResult,
+    Sample,
     TextReaderBranch,
-    blocks,
-    unreadable,
 )
-from dice_ray.data.formats.tags import tagged_record
+from dice_ray.data.formats.candidates import are_labels, are_texts
+from dice_ray.data.formats.tags import guess_tagging, tagged_record
+from dice_ray.data.formats.text import blocks, lines, unreadable
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.errors import shown
 
-TWO_PARTS: Final = re.compile(r"([^\W\d]\w*):\w+ +(?=\S)")
+_TWO_PARTS: Final = re.compile(r"([^\W\d]\w*):\w+ +(?=\S)")
 """A label of a coarse and a fine part, before a text."""
 NO_CLASS: Final = "unsup"
 """The folder of texts without labels in aclImdb."""
@@ -66,7 +71,7 @@ class FasttextConfig(TextReaderBranch):
         """The text and the labels of a line."""
         found = list[str]()
         if self.label != "prefixed":
-            if parts := TWO_PARTS.match(rest):
+            if parts := _TWO_PARTS.match(rest):
                 found.append(parts.group(1) if self.label == "coarse" else parts.group().rstrip())
                 rest = rest[parts.end() :]
             return rest, found
@@ -77,6 +82,27 @@ class FasttextConfig(TextReaderBranch):
             rest = "".join(after).strip()
         return rest, found
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        if sample.first_line.startswith("__label__"):
+            return sample.attempt(cls).guess({READER: "Each text stands behind its labels."})
+        if not _TWO_PARTS.match(sample.first_line):
+            return "it begins neither with __label__ nor with a label of two parts, such as DESC:manner"
+        result = sample.attempt(cls, label="fine")
+        records = [record for record in result.records if isinstance(record, TextRecord)]
+        num_lines = sum(bool(text.strip()) for _, text in islice(lines(sample.path, sample.encoding), NUM_ROWS))
+        if len(records) < (1 - MAX_BAD_SHARE) * num_lines:
+            return f"{num_lines - len(records)} of {num_lines} lines do not begin with a label of two parts"
+        # A record of logged values also begins with `name:value`.
+        labels, texts = [record.labels[0] for record in records], [record.text for record in records]
+        if not are_labels(labels) or not are_texts(texts):
+            return "its lines begin with words with a colon, but these do not repeat as labels do, or no texts follow"
+        why = {
+            READER: "Each text stands behind a label with a coarse and a fine part.",
+            f"{READER}.fasttext.label": "Labels are read whole; `coarse` reads the part before the colon.",
+        }
+        return result.guess(why)
+
 
 class FoldersConfig(TextReaderBranch):
     """A folder for each class, named as the class, with a text in each of its files `.txt`, as in aclImdb.
@@ -85,6 +111,7 @@ class FoldersConfig(TextReaderBranch):
     """
 
     name = "folders"
+    reads = ("classes",)
     record_type = TextRecord
 
     def files(self, path: Path) -> list[Path]:
@@ -109,6 +136,15 @@ class FoldersConfig(TextReaderBranch):
         text = "".join(blocks(file, self.encoding)).strip()
         return Kept(place, TextRecord(place, text, labels)) if text else Drop(place, NO_TEXT)
 
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        names = classes_in(sample.path)
+        unlabelled = f" Texts in {NO_CLASS} have no label, and are dropped." if NO_CLASS in names else ""
+        classes = ", ".join([name for name in names if name != NO_CLASS][:10])
+        return sample.attempt(cls).guess(
+            {READER: f"A folder for each class, a text in each file: {classes}.{unlabelled}"}
+        )
+
 
 def classes_in(folder: Path) -> dict[str, list[Path]]:
     """The files `.txt` in each subfolder that has some, by its name."""
@@ -116,10 +152,10 @@ def classes_in(folder: Path) -> dict[str, list[Path]]:
     return {name: texts for name, texts in files.items() if texts and not name.startswith(".")}
 
 
-PIECE = re.compile(r"\(|\)|[^\s()]+")
-BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
-TRACE = "-NONE-"
-BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
+_PIECE = re.compile(r"\(|\)|[^\s()]+")
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
+_TRACE = "-NONE-"
+_BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
 
 
 class TreesConfig(TextReaderBranch):
@@ -148,7 +184,7 @@ class TreesConfig(TextReaderBranch):
         for line, text in self.lines(path):
             if not text.strip():
                 continue
-            nodes = phrases(text)
+            nodes = _phrases(text)
             if labels == "ignored":
                 words = nodes[0][1] if nodes else text.split()
                 yield Kept(line, TextRecord(str(line), " ".join(words), ()))
@@ -160,16 +196,32 @@ class TreesConfig(TextReaderBranch):
                 if self.classes == "binary" and label == "2":
                     yield Drop(line, "a neutral text")
                     continue
-                class_ = BINARY[label] if self.classes == "binary" else label
+                class_ = _BINARY[label] if self.classes == "binary" else label
                 name = str(line) if number == 0 else f"{line}.{number}"
                 yield Kept(line, TextRecord(name, " ".join(words), (class_,)))
+
+    @classmethod
+    def fits(cls, sample: Sample) -> Guess | str:
+        if not sample.first_line.startswith("("):
+            return "it does not begin with ("
+        result = sample.attempt(cls)
+        if result.reason:
+            tagged = sample.attempt(cls, units="words")
+            why = {READER: "Trees of the Penn Treebank; the words are read with their parts of speech, without traces."}
+            return result.reason if tagged.reason else guess_tagging(tagged, "plain", why)
+        why = {
+            READER: "A tree with a label at every node in each line; its sentences are read, in five classes. "
+            "`trees: {units: phrases}` reads every phrase, `trees: {classes: binary}` merges 0 with 1 and 3 with 4.",
+            "task": "A text with one label.",
+        }
+        return Guess(result.reader, {"text_classification": {}}, why, result.records, result.bad)
 
 
 def _tagged(lines: Iterable[tuple[int, str]], labels: Labels) -> Iterator[RowResult]:
     """The words of each tree and their parts of speech; where labels are ignored, any other line is a sentence."""
     first, depth, tree = 0, 0, list[str]()
     for line, text in lines:
-        pieces = PIECE.findall(text)
+        pieces = _PIECE.findall(text)
         if labels == "ignored" and not tree and pieces and pieces[0] != "(":
             yield tagged_record(line, text.split(), None, "plain")
             continue
@@ -189,9 +241,9 @@ def _leaves(line: int, tree: Sequence[str], labels: Labels) -> RowResult:
     if tree[0] != "(":
         return Bad(line, "a tree as ( (S (NP (PRP It) ) ) )", shown(" ".join(tree)))
     leaves = [
-        (BRACKETS.get(word, word.replace("\\/", "/")), tag)
+        (_BRACKETS.get(word, word.replace("\\/", "/")), tag)
         for before, tag, word, after in zip(tree, tree[1:], tree[2:], tree[3:], strict=False)
-        if before == "(" and after == ")" and "(" not in (tag, word) and ")" not in (tag, word) and tag != TRACE
+        if before == "(" and after == ")" and "(" not in (tag, word) and ")" not in (tag, word) and tag != _TRACE
     ]
     if not leaves:
         return Drop(line, NO_WORDS)
@@ -199,15 +251,15 @@ def _leaves(line: int, tree: Sequence[str], labels: Labels) -> RowResult:
     return tagged_record(line, words, None if labels == "ignored" else tags, "plain")
 
 
-def phrases(text: str) -> list[tuple[str, list[str]]] | None:
+def _phrases(text: str) -> list[tuple[str, list[str]]] | None:
     """The label and the words of each node, the root first; None if the text is no tree.
 
-    >>> phrases("(3 (2 It) (4 works))")
+    >>> _phrases("(3 (2 It) (4 works))")
     [('3', ['It', 'works']), ('2', ['It']), ('4', ['works'])]
     """
     nodes: list[tuple[str, list[str]]] = []
     open_nodes: list[int] = []
-    pieces = PIECE.findall(text)
+    pieces = _PIECE.findall(text)
     closed = False
     for before, piece in zip(["", *pieces], pieces, strict=False):
         if closed or (not open_nodes and piece != "("):
@@ -225,5 +277,5 @@ def phrases(text: str) -> list[tuple[str, list[str]]] | None:
             closed = not open_nodes
         else:
             for node in open_nodes:
-                nodes[node][1].append(BRACKETS.get(piece, piece))
+                nodes[node][1].append(_BRACKETS.get(piece, piece))
     return nodes if closed else None

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from dice_ray.data.formats.base import Bad, Labels, RowResult
 from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.span_files import ENDS, STARTS
 from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, SpanSettings
-from dice_ray.data.formats.tags import TagKind, tagged_record
+from dice_ray.data.formats.tags import TagKind, is_tag_set, tag_kind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 from dice_ray.errors import shown
-from dice_ray.settings import Branch
+from dice_ray.settings import Branch, Nested
 
 
 class WordColumns(Branch):
@@ -74,6 +77,30 @@ class WordColumns(Branch):
             if "tag" in row:
                 tags.append(row["tag"])
         yield from ended()
+
+    @classmethod
+    def choose(cls, rows: Sequence[Mapping[Column, str]]) -> tuple[Nested, TagKind] | None:
+        """The value of the reader's `columns` for a table of words, and what its tags mark; None for any other one."""
+        columns = list(rows[0]) if rows else []
+        sentences = [column for column in columns if "sent" in str(column).lower() and _begins_sentences(rows, column)]
+        words = [
+            column
+            for column in columns
+            if re.fullmatch("(word|token)s?", str(column).lower()) and not any(" " in row[column] for row in rows)
+        ]
+        tags = {
+            column: tag_kind(values)
+            for column in columns
+            if column not in (*sentences, *words) and is_tag_set(values := [row[column] for row in rows])
+        }
+        candidates = [column for column, kind in tags.items() if kind != "plain"]
+        names = "ner|ner_?tags?|tags?|labels?|entity|pos|pos_?tags?"
+        candidates = candidates or [column for column in tags if re.fullmatch(names, str(column).lower())]
+        if len(sentences) != 1 or len(words) != 1 or not candidates:
+            return None
+        kind = tags[candidates[-1]]
+        settings: Nested = {"sentence": sentences[0], "word": words[0], "tag": candidates[-1]}
+        return {cls.name: settings | ({} if kind == "spans" else {"tags": kind})}, kind
 
 
 class SpanRows(SpanSettings, Branch):
@@ -140,8 +167,36 @@ class SpanRows(SpanSettings, Branch):
                     spans.append(AnnotatedSpan(start, end, row["label"].strip()))
         yield from ended()
 
+    @classmethod
+    def choose(cls, rows: Sequence[Mapping[Column, str]]) -> Nested | None:
+        """The columns of a table with a span in each row; None for any other table."""
+        names = {str(column).lower(): column for column in (rows[0] if rows else ())}
+        uses = {
+            "text": ("text", "sentence", "content", "document", "context"),
+            "start": STARTS,
+            "end": ENDS,
+            "label": ("label", "type", "entity_type", "tag", "entity_label", "category", "class"),
+            "id": ("id", "doc_id", "text_id", "document_id", "sentence_id"),
+        }
+        named = {use: [names[name] for name in known if name in names] for use, known in uses.items()}
+        found = {use: columns[0] for use, columns in named.items() if columns}
+        if not {"text", "start", "end", "label"} <= found.keys():
+            return None
+        places = [row[found[use]].strip() for row in rows for use in ("start", "end")]
+        if not all(not place or place.removesuffix(".0").isdecimal() for place in places):
+            return None
+        return {use: column for use, column in found.items() if column != use or use == "id"}
+
 
 def _whole(cell: str) -> int | None:
     """The number in a cell, which pandas may write as `3.0`."""
     number = cell.strip().removesuffix(".0")
     return int(number) if number.isdecimal() else None
+
+
+def _begins_sentences(rows: Sequence[Mapping[Column, str]], column: Column) -> bool:
+    """Whether the values of a column mark sentences of several words: each is given once, or in all of its rows."""
+    begins = [rows[0][column]] + [
+        after[column] for before, after in pairwise(rows) if after[column] not in ("", before[column])
+    ]
+    return len(set(begins)) == len(begins) and 2 * len(begins) <= len(rows)

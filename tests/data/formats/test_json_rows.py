@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from dice_ray.config.starter import start
-from dice_ray.data.formats import base
-from dice_ray.data.formats.base import Bad, Drop, Kept, blocks
+from dice_ray.data.formats import text as text_files
+from dice_ray.data.formats.base import Bad, Drop, Kept
 from dice_ray.data.formats.columns import TextColumns
 from dice_ray.data.formats.json_rows import _Document, json_rows
 from dice_ray.data.formats.rows import JsonlConfig
+from dice_ray.data.formats.text import blocks
 from dice_ray.data.guess import guess
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
@@ -54,7 +55,7 @@ def test_a_damaged_line_is_a_bad_row_and_a_damaged_document_an_error_of_its_line
 
 def test_a_document_is_parsed_item_by_item_also_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Items, numbers and escapes that two blocks share, and a document that is larger than its longest item."""
-    monkeypatch.setattr(base, "BLOCK", 7)
+    monkeypatch.setattr(text_files, "_BLOCK", 7)
     path = tmp_path / "a.json"
     rows = [{"text": 'caf\u00e9 \U0001f600 "x"', "n": -1234567.5e3, "deep": [[{}]]}, {"text": "", "n": 12345678901}]
     for indent in (None, 1):

@@ -5,85 +5,39 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from dice_ray.data.formats.base import NOTHING_GIVEN, NUM_ROWS, Given
 from dice_ray.data.formats.columns import Column
-from dice_ray.data.guess.base import NUM_ROWS, Attempt, Guess
-from dice_ray.data.guess.folder import NAMES
-from dice_ray.data.records import PairRecord, Record, TextRecord
+from dice_ray.data.split_names import NAMES
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
 
-LABEL: Final = ("label", "labels", "gold_label", "gold", "class", "classes", "category", "target")
+_LABEL: Final = ("label", "labels", "gold_label", "gold", "class", "classes", "category", "target")
 """Names that say nothing but that the column is the label."""
-LABELS: Final = (
-    *(*LABEL, "is_duplicate", "quality"),
+_LABELS: Final = (
+    *(*_LABEL, "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
-MEASURES: Final = frozenset(["rating", "stars", "score"])
+_MEASURES: Final = frozenset(["rating", "stars", "score"])
 """Names of labels that are none as a part of a name, as in `relatedness_score`."""
-ANNOTATED: Final = "annotations."
-"""The beginning of the columns of choices in Label Studio: labels whatever their name."""
-TEXTS: Final = (
+_TEXTS: Final = (
     *("text", "sentence", "content", "document", "review", "tweet", "comment", "message", "utterance", "body"),
     *("description", "abstract", "headline", "title"),
 )
-PAIRS: Final = (
+_PAIRS: Final = (
     *(("premise", "hypothesis"), ("context", "hypothesis")),
     *(("question", "sentence"), ("query", "passage"), ("question", "passage")),
 )
-INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
+KNOWN_NAMES: Final = frozenset([*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair), "id", "idx", "index"])
+"""Names of columns; a row with one of them is a header."""
+_INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
 """Labels of pairs of a premise and a hypothesis."""
-POSITIVES: Final = frozenset(
-    ["true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
-)
-ONES: Final = frozenset(["1", "1.0"])
-ZEROS: Final = frozenset(["0", "0.0", "-1", "-1.0", "false"])
-"""The labels beside which 1 is positive; beside a 2, for example, it is a number like any other."""
-MIN_ONE_HOT: Final = 3
-"""The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
-MAX_LABELS: Final = 200
-MAX_LABEL_LENGTH: Final = 60
-MAX_RATINGS: Final = 10
-"""The most values of a label that may be half stars; of more, some of which are not whole, it is a scale."""
-NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-MIN_IMBALANCE: Final = 1.5
-"""The ratio of the more frequent to the rarer label from which the rarer one is taken as positive."""
-SEPARATORS: Final = (",", "|", ";")
+_MAX_LABELS: Final = 200
 ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the user says of a file, in place of a guess.
-
-    Attributes:
-        texts: The column of the texts, or the two of pairs.
-        label: The column of the labels.
-        id: The column of the records' ids.
-        positive: The positive label.
-        encoding: The encoding of the file.
-        format: The name of its reader.
-    """
-
-    texts: tuple[str, ...] = ()
-    label: str | None = None
-    id: str | None = None
-    positive: str | None = None
-    encoding: str | None = None
-    format: str | None = None
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All named columns."""
-        return (*self.texts, *(name for name in (self.label, self.id) if name is not None))
-
-
-NOTHING_GIVEN: Final = Given()
-
-
-def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -> tuple[Nested, str] | str:
+def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -> tuple[Nested, str] | str:
     """The value of the reader's `columns` and a note on alternatives, or the reason why no columns fit.
 
     Raises:
@@ -118,18 +72,18 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         more = ""
         if len(rows) >= NUM_ROWS - 1:  # without the header of a table
             more = f" in the first {NUM_ROWS:,} rows: if the file is sorted by label, name its column by --label-column"
-        for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
-            if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
+        for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], _LABELS)):
+            if len(distinct := _distinct(cells)) == 1 and _rank(column, _LABELS) < len(_LABELS):
                 return f"the column {column!r} has one value, {next(iter(distinct))!r}{more or ': nothing to learn'}"
         columns = ", ".join(map(repr, values))
-        return f"no column repeats 2 to {MAX_LABELS} short values, as labels do ({columns}){more}"
+        return f"no column repeats 2 to {_MAX_LABELS} short values, as labels do ({columns}){more}"
     # Of the columns with a value in most rows the one with the best name, of equal ones that with the fewest labels, of
     # equal ones the last.
     label = min(
         labels,
         key=lambda column: (
             2 * len(values[column]) < len(rows),
-            _rank(column, LABELS) if _is_scale(values[column]) else _likeness(column, LABELS),
+            _rank(column, _LABELS) if _is_scale(values[column]) else _likeness(column, _LABELS),
             len(_distinct(values[column])),
             -labels.index(column),
         ),
@@ -140,8 +94,9 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     # Also columns that are 0 in all of these rows: a rare label may occur in later ones.
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
     num_both = sum(column in labels for column in one_hot)
-    is_label = given.label is not None or _rank(label, LABEL) < len(LABEL)
-    if not is_label and num_both >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
+    is_label = given.label is not None or _rank(label, _LABEL) < len(_LABEL)
+    # Of fewer than three columns of 0 and 1, one is the label and the other a feature.
+    if not is_label and num_both >= 3 and len(texts) == 1 and label in one_hot:
         written = {"text": texts[0], "one_hot": one_hot, **id_}
         return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
             [], id_
@@ -149,90 +104,18 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
-    named = [column for column in texts if _rank(column, TEXTS) < len(TEXTS)]
+    named = [column for column in texts if _rank(column, _TEXTS) < len(_TEXTS)]
     distinct = {value.lower() for value in _distinct(values[label])}
     is_one = not any(isinstance(cell, list) for cell in values[label])
-    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= INFERENCES):
+    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= _INFERENCES):
         pair = texts[0], texts[1]
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
         return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
-    text = min(texts, key=lambda column: (_likeness(column, TEXTS), -sum(map(len, values[column]))))
+    text = min(texts, key=lambda column: (_likeness(column, _TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
     return {"text": written}, _note([column for column in others if column != text], id_)
-
-
-def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess | str:
-    """The guess for records with labels: their task, and the positive label; or why there is none."""
-    pair_labels = [record.label for record in attempt.records if isinstance(record, PairRecord)]
-    text_labels = [record.labels for record in attempt.records if isinstance(record, TextRecord)]
-    counts = Counter(pair_labels or [label for labels in text_labels for label in labels])
-    if not counts:
-        return "no row has a label"
-    rarer = min(counts, key=lambda label: counts[label])
-    names = POSITIVES | (ONES if any(label.lower() in ZEROS for label in counts) else set())
-    is_unbalanced = max(counts.values()) >= MIN_IMBALANCE * counts[rarer]
-    # The F1 of a more frequent label is high for a model that has learned nothing; but pairs are by convention scored
-    # by the label that names the relation, which is the more frequent one in MRPC.
-    candidates = counts if pair_labels or not is_unbalanced else [rarer]
-    positive = next((label for label in candidates if label.lower() in names), rarer)
-    rarity = "The name of a positive label" if positive.lower() in names else "The rarer label"
-    other_labels = " and ".join(repr(label) for label in counts if label != positive)
-    reason = f"{rarity}; the other one is {other_labels}."
-    what = "Two texts" if pair_labels else "A text"
-    if pair_labels and len(counts) == 2:
-        return attempt.guess(
-            {"sentence_pair": {"positive": positive}},
-            {"task": "Two texts and one of two labels.", "task.sentence_pair.positive": reason} | why,
-        )
-    if any(len(labels) != 1 for labels in text_labels):
-        task: Nested = {"labels": "several"}
-        summary = "A text has any number of labels."
-    elif len(counts) == 2 and is_unbalanced:
-        task, summary = {"positive": positive}, f"{what} with one of two labels."
-    elif len(counts) > 2 and is_unbalanced:
-        task, summary = {"score": "macro_f1"}, f"{what} with one of {len(counts)} labels."
-    else:
-        task, summary = {}, f"{what} with one of {len(counts)} labels, about equally frequent."
-        summary += f" `positive: {positive!r}` scores the F1 of that label." if len(counts) == 2 else ""
-    return attempt.guess(
-        {"text_classification": task},
-        {
-            "task": summary,
-            "task.text_classification.positive": f"{reason} Without it, accuracy is the score.",
-            "task.text_classification.score": "The classes are unbalanced, and each counts the same; else `accuracy`.",
-        }
-        | why,
-    )
-
-
-def of_all_rows(guess: Guess, records: Sequence[Record]) -> Guess:
-    """The guess with the task of all records of the training split, whose first rows may have one label more often."""
-    if next(iter(guess.task)) not in ("sentence_pair", "text_classification"):
-        return guess
-    why = {path: reason for path, reason in guess.why.items() if path.partition(".")[0] != "task"}
-    found = guess_classification(Attempt(guess.reader, tuple(records), guess.bad, ""), why)
-    return replace(guess, task=found.task, why=found.why) if isinstance(found, Guess) else guess
-
-
-def with_positive(guess: Guess, positive: str) -> Guess:
-    """The guess with the positive label that the user names.
-
-    Raises:
-        InputError: Its records do not have one label each.
-        UnknownNameError: None has this label.
-    """
-    (task, settings), *_ = guess.task.items()
-    labels = {
-        label for record in guess.records if isinstance(record, PairRecord | TextRecord) for label in record.labels
-    }
-    if not labels or settings.get("labels") == "several":
-        raise InputError(f"a positive label must be for texts or pairs with one label each, and the task is {task}")
-    if positive not in labels:
-        raise UnknownNameError("label", positive, labels)
-    why = {path: reason for path, reason in guess.why.items() if path != f"task.{task}.positive"}
-    return replace(guess, task={task: {"positive": positive}}, why=why)
 
 
 def are_labels(cells: Sequence[Any]) -> bool:
@@ -240,16 +123,17 @@ def are_labels(cells: Sequence[Any]) -> bool:
     if any(isinstance(cell, dict) for cell in cells):
         return False
     distinct = _distinct(cells)
-    are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
+    are_short = all(len(value) <= 60 for value in distinct)
     if any(isinstance(cell, list) and len({str(item) for item in cell}) < len(cell) for cell in cells):
         return False  # such as the heads of words: no label applies twice
-    return 2 <= len(distinct) <= min(MAX_LABELS, max(2, len(cells) // 2)) and are_short
+    return 2 <= len(distinct) <= min(_MAX_LABELS, max(2, len(cells) // 2)) and are_short
 
 
 def _is_scale(cells: Sequence[Any]) -> bool:
     """Whether the values are numbers on a scale, as the similarity of two sentences is: many, and not all whole."""
     distinct = _distinct(cells)
-    if len(distinct) <= MAX_RATINGS or not all(NUMBER.fullmatch(value) for value in distinct):
+    # Up to ten values may be half stars.
+    if len(distinct) <= 10 or not all(re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", value) for value in distinct):
         return False
     return any(float(value) % 1 for value in distinct)
 
@@ -278,7 +162,7 @@ def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
     The shortest names first: MNLI has `sentence1_parse` beside `sentence1`.
     """
     names = {column.lower(): column for column in sorted(map(str, texts), key=len) if column in texts}
-    for first, second in PAIRS:
+    for first, second in _PAIRS:
         if first in names and second in names:
             return names[first], names[second]
     for name, column in names.items():
@@ -292,7 +176,8 @@ def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
 
 def _rank(column: Column, known: Sequence[str]) -> int:
     name = str(column).lower()
-    if name.startswith(ANNOTATED) and known is LABELS:
+    # Columns of choices in Label Studio are labels whatever their name.
+    if name.startswith("annotations.") and known is _LABELS:
         return -1
     return known.index(name) if name in known else len(known)
 
@@ -300,7 +185,7 @@ def _rank(column: Column, known: Sequence[str]) -> int:
 def _likeness(column: Column, known: Sequence[str]) -> float:
     """The rank of a column among known names, or of the best one that is a word of its name, as in `Review Text`."""
     rank = _rank(column, known)
-    words = [word for word in re.findall("[a-z]+", str(column).lower()) if word not in MEASURES]
+    words = [word for word in re.findall("[a-z]+", str(column).lower()) if word not in _MEASURES]
     return min([float(rank), *(known.index(word) + 0.5 for word in words if word in known)])
 
 
@@ -319,7 +204,7 @@ def _separator(cells: Sequence[Any]) -> str | None:
     at least one is itself a label.
     """
     whole = {cell for cell in cells if isinstance(cell, str)}
-    for separator in SEPARATORS:
+    for separator in (",", "|", ";"):
         parts = {part.strip() for cell in whole for part in cell.split(separator)}
         has_separator = {separator in cell for cell in whole}
         if len(has_separator) == 2 and len(parts) <= len(whole) and parts & whole:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from dice_ray.data.formats.texts import NO_CLASS, classes_in
 from dice_ray.data.hub import SAVED
+from dice_ray.data.split_names import NAMES, split_of
 from dice_ray.errors import DataError
 
-NAMES: Final = {"train": "train|training", "dev": "dev|devel|development|val|valid|validation", "test": "test|testing"}
-TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
-"""Names of files of tags or labels."""
-LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}
+_LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}
 """The name of a file of texts, and that of the file with their labels or tags."""
-BESIDE: Final = re.compile("(texts?|tags?|labels?|ann|annotations?)", re.IGNORECASE)
+_BESIDE: Final = re.compile("(texts?|tags?|labels?|ann|annotations?)", re.IGNORECASE)
 """Names of folders for the texts, and for what is said of them."""
-NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
+_NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
 """The ends of names of files that accompany data."""
 
 
@@ -31,7 +28,7 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
     Raises:
         DataError: No file is named as the training split and there are several, or several are named as one split.
     """
-    if is_brat(folder) or is_dataset(folder) or are_classes(folder):
+    if _is_brat(folder) or is_dataset(folder) or are_classes(folder):
         return {"train": folder}
     found = dict[str, Path]()
     files = _data_files(folder)
@@ -43,7 +40,7 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
         beside = {
             path.name.replace(text, label)
             for path in named
-            for text, label in LABELS_BESIDE.items()
+            for text, label in _LABELS_BESIDE.items()
             if text in path.name
         }
         named = [path for path in named if path.name not in beside]
@@ -60,25 +57,7 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
     return found
 
 
-def split_of(name: str) -> str | None:
-    """The split that a name stands for."""
-    name = name.lower()
-    return next(
-        (split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})(set)?([^a-z]|$)", name)), None
-    )
-
-
-def lists_of_splits(keys: Sequence[str]) -> dict[str, str]:
-    """The list of each split among the lists of a document; empty without one for training. No part of a key counts.
-
-    >>> lists_of_splits(["oos_train", "train", "val"]), lists_of_splits(["rows", "more"])
-    ({'train': 'train', 'dev': 'val'}, {})
-    """
-    found = {split: key for split, names in NAMES.items() for key in reversed(keys) if re.fullmatch(names, key.lower())}
-    return found if "train" in found else {}
-
-
-def is_brat(folder: Path) -> bool:
+def _is_brat(folder: Path) -> bool:
     """Whether a folder holds annotations in brat's format."""
     return any(folder.glob("*.ann"))
 
@@ -86,7 +65,7 @@ def is_brat(folder: Path) -> bool:
 def are_classes(folder: Path) -> bool:
     """Whether a folder holds a folder of texts for each class: not for each split, nor of texts and of their labels."""
     names = [name for name in classes_in(folder) if name != NO_CLASS]
-    return len(names) > 1 and not any(split_of(name) or BESIDE.fullmatch(name) for name in names)
+    return len(names) > 1 and not any(split_of(name) or _BESIDE.fullmatch(name) for name in names)
 
 
 def is_dataset(folder: Path) -> bool:
@@ -98,9 +77,11 @@ def is_dataset(folder: Path) -> bool:
 
 def _data_files(folder: Path) -> list[Path]:
     files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    return [path for path in files if path.suffix.lower() not in NO_DATA and not path.name.lower().startswith("readme")]
+    return [
+        path for path in files if path.suffix.lower() not in _NO_DATA and not path.name.lower().startswith("readme")
+    ]
 
 
 def _of_subfolder(folder: Path) -> list[Path]:
     """The folder itself if it is one of brat's or of classes, else its files."""
-    return [folder] if is_brat(folder) or are_classes(folder) else _data_files(folder)
+    return [folder] if _is_brat(folder) or are_classes(folder) else _data_files(folder)

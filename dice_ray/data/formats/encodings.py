@@ -9,44 +9,32 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.formats.base import UTF_8, blocks, known_encoding, readable, unreadable
-from dice_ray.errors import DataError, InputError, shown
+from dice_ray.data.formats.text import UTF_8, blocks, readable, unreadable
+from dice_ray.errors import DataError, shown
 
-BLOCK: Final = 2**20
-NUM_BYTES: Final = 2**17
+_BLOCK: Final = 2**20
+_NUM_BYTES: Final = 2**17
 """The bytes of lines that are not ASCII from which an encoding other than UTF-8 is guessed."""
-CANDIDATES: Final = (
+_CANDIDATES: Final = (
     *("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949"),
     *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp874", "koi8_r"),
 )
 """One of each family of encodings; a larger one stands for those that it contains."""
-NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
-REPLACED: Final = "\ufffd"
-SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+_NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_REPLACED: Final = "\ufffd"
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
 """Half of a surrogate pair, which some programs write in UTF-8: its row is bad, not the encoding of the file."""
-MAX_FOREIGN_SHARE: Final = 0.3
+_MAX_FOREIGN_SHARE: Final = 0.3
 """The share of letters that are not ASCII up to which a text can be in a Western European language."""
-HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
-CLEAR_LEAD: Final = 0.1
+_HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
+_CLEAR_LEAD: Final = 0.1
 """The share of implausible text by which an encoding must be better than all others."""
-SYMBOL_IN_WORD: Final = re.compile(
+_SYMBOL_IN_WORD: Final = re.compile(
     r"[^\W\d_][^\w\s\x00-\x7f\u2013\u2014\u2018\u2019\u2026\xad\xb4\xb7][^\W\d_]|\w[\xb2\xb3\xb9]\w|[a-z][\xc0-\xd6\xd8-\xde]"
 )
 """A symbol other than dashes, apostrophes and dots between letters, or a capital letter after a small one."""
-RARE_LETTERS: Final = frozenset("ðýþÐÝÞ")
+_RARE_LETTERS: Final = frozenset("ðýþÐÝÞ")
 """Letters of Icelandic, in whose place Turkish encodings have their own letters."""
-
-
-def checked_encoding(name: str) -> str:
-    """Returns the name of an encoding.
-
-    Raises:
-        InputError: Python does not know it.
-    """
-    try:
-        return known_encoding(name)
-    except ValueError as error:
-        raise InputError(f"the encoding {error}, got {name!r}") from None
 
 
 def guess_encoding(path: Path) -> tuple[str, str]:
@@ -59,7 +47,7 @@ def guess_encoding(path: Path) -> tuple[str, str]:
     """
     decoder, num_good, num_bad, foreign = codecs.getincrementaldecoder(UTF_8)("replace"), 0, 0, b""
     with readable(path) as file:
-        block = file.read(BLOCK)
+        block = file.read(_BLOCK)
         if block.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
             return "utf-32", "utf-32, as the file begins with its byte order mark."
         if block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
@@ -71,17 +59,17 @@ def guess_encoding(path: Path) -> tuple[str, str]:
             raise unreadable(path, "the file", "text", "bytes that are 0, as in a binary file")
         while block:
             if not block.isascii():
-                text = decoder.decode(SURROGATE.sub("é".encode(), block))
-                num_bad += text.count(REPLACED)
-                num_good += sum(not letter.isascii() for letter in text) - text.count(REPLACED)
-                if len(foreign) < NUM_BYTES:
+                text = decoder.decode(_SURROGATE.sub("é".encode(), block))
+                num_bad += text.count(_REPLACED)
+                num_good += sum(not letter.isascii() for letter in text) - text.count(_REPLACED)
+                if len(foreign) < _NUM_BYTES:
                     foreign += b"\n".join(line for line in block.split(b"\n") if not line.isascii())
-            block = file.read(BLOCK)
+            block = file.read(_BLOCK)
     if num_bad <= num_good:
         return UTF_8, ""
-    foreign = foreign[:NUM_BYTES].rpartition(b"\n")[0] or foreign
+    foreign = foreign[:_NUM_BYTES].rpartition(b"\n")[0] or foreign
     if _is_western(foreign):
-        name = "latin-1" if NOT_IN_CP1252 & set(foreign) or not set(foreign) & set(range(0x80, 0xA0)) else "cp1252"
+        name = "latin-1" if _NOT_IN_CP1252 & set(foreign) or not set(foreign) & set(range(0x80, 0xA0)) else "cp1252"
         others = "If letters of the first records are wrong, it is another encoding: see --encoding."
         return name, f"{name}, as the bytes are not UTF-8, and all words are plausible in it. {others}"
     return _by_plausibility(path, foreign)
@@ -103,11 +91,11 @@ def refuse_other_encoding(file: Path, train: Path, encoding: str) -> None:
 
 def _is_western(foreign: bytes) -> bool:
     """Whether these lines are a plausible text of a Western European language in cp1252 or Latin-1."""
-    text = foreign.decode("cp1252", errors="replace" if not NOT_IN_CP1252 & set(foreign) else "ignore")
+    text = foreign.decode("cp1252", errors="replace" if not _NOT_IN_CP1252 & set(foreign) else "ignore")
     letters = [letter for letter in text if letter.isalpha()]
     num_foreign = sum(not letter.isascii() for letter in letters)
-    is_rare = RARE_LETTERS & set(letters)
-    return num_foreign <= MAX_FOREIGN_SHARE * len(letters) and not SYMBOL_IN_WORD.search(text) and not is_rare
+    is_rare = _RARE_LETTERS & set(letters)
+    return num_foreign <= _MAX_FOREIGN_SHARE * len(letters) and not _SYMBOL_IN_WORD.search(text) and not is_rare
 
 
 def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
@@ -116,11 +104,11 @@ def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
 
     matches = [
         match
-        for match in from_bytes(foreign, cp_isolation=list(CANDIDATES), threshold=0.3)
+        for match in from_bytes(foreign, cp_isolation=list(_CANDIDATES), threshold=0.3)
         # A text in a single-byte encoding is valid in cp932, as half-width kana, which are rare in Japanese.
-        if 2 * len(HALF_WIDTH.findall(str(match))) < len(str(match))
+        if 2 * len(_HALF_WIDTH.findall(str(match))) < len(str(match))
     ]
-    if matches and all(other.chaos >= matches[0].chaos + CLEAR_LEAD for other in matches[1:]):
+    if matches and all(other.chaos >= matches[0].chaos + _CLEAR_LEAD for other in matches[1:]):
         best = matches[0].encoding
         return best, f"{best}, as the bytes are not UTF-8, and no other encoding gives as plausible a text."
     first = foreign.partition(b"\n")[0]
