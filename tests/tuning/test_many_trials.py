@@ -16,23 +16,24 @@ from dice_ray.config.load import Layer, as_yaml, resolve
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import ranking, recorder, runner
-from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.ledger import History, Ledger, TrialSpec
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.search import SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
 from tests.benchmarks.scale import RATE, Marks, no_work, with_ended
+from tests.tuning.trials import note
 
 
 def num_calls(run: Callable[[], Any]) -> int:
     """How many functions a call of this one calls in the end, those that are written in C included."""
     count = 0
 
-    def note(frame: FrameType, event: str, argument: Any) -> None:
+    def counted(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    sys.setprofile(note)
+    sys.setprofile(counted)
     try:
         run()
     finally:
@@ -44,14 +45,14 @@ def num_instructions(run: Callable[[], Any]) -> int:
     """How many instructions of Python a call takes in the end, also those of loops that call nothing."""
     count = 0
 
-    def note(frame: FrameType, event: str, argument: Any) -> Any:
+    def counted(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal count
         frame.f_trace_opcodes = True
         count += event == "opcode"
-        return note
+        return counted
 
     before = sys.gettrace()
-    sys.settrace(note)
+    sys.settrace(counted)
     try:
         run()
     finally:
@@ -148,8 +149,7 @@ def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of
 
 
 def _ended(plan: SweepPlan, ledger: Ledger, spec: TrialSpec, score: float, retained: set[str]) -> set[str]:
-    ledger.append(spec)
-    ledger.append(TrialOutcome(id=spec.id, state="done", curve=((1, score),), metrics=({},)))
+    note(ledger, spec, score)
     return recorder._clean_up(plan, ledger, ledger.path.parent, {spec.id} | retained)
 
 

@@ -230,12 +230,6 @@ def test_the_problems_of_an_edited_plan_are_told_by_their_paths(tmp_path: Path) 
     assert read(tmp_path / "other") == SWEEP.model_copy(update={"trials": 5})
 
 
-def test_a_trial_runs_the_layers_and_then_its_own(tmp_path: Path) -> None:
-    cell = study().grid().cells[1]
-    config = study().config(cell)
-    assert (cell.arm, config.loss.name, config.training.seed, config.training.epochs) == ("focal", "focal", 1, 1)
-
-
 def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_runs() -> None:
     ids = [cell.id for cell in study().grid().cells]
     assert len(set(ids)) == 4

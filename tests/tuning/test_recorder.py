@@ -1,4 +1,4 @@
-"""The recorder with a real ledger and MLflow: each event once, also when Ray tells it twice."""
+"""The recorder with a real ledger and MLflow: each event once; and what of ended trials stays on the disk."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.callback import _last_reason
 from dice_ray.tuning.cells import Asked
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.recorder import Recorder
@@ -26,6 +25,11 @@ from dice_ray.tuning.sweep import SweepPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Experiment, Run
+
+
+from dice_ray.tracking.schema import State
+from dice_ray.tuning import ranking, recorder
+from tests.tuning.trials import note
 
 pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
 
@@ -190,20 +194,6 @@ def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_pat
     assert set(Ledger(path).outcomes) == {"0001"}
 
 
-def test_the_reason_is_that_of_the_last_failure() -> None:
-    died = "The actor died.\n\tpid: 7\n\n\tip: 127.0.0.1\nIts process ended.\nAnd so on."
-    raised = 'ray::train()\n  File "loss.py", line 7\n    read()\nOSError: no space left\nFailure of a disk'
-    errors = {
-        "Too little memory.\nAdvice.": "Too little memory.",
-        died: "Its process ended.",
-        raised: "OSError: no space left",
-    }
-    noted = ""
-    for number, (error, reason) in enumerate(errors.items(), 1):
-        noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
-        assert _last_reason(noted) == reason
-
-
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for trial in (FOCAL, DICE):
@@ -273,3 +263,98 @@ def test_the_time_left_is_that_of_the_trials_that_end_now(tmp_path: Path, plan: 
         seconds = recorder.counts.seconds_left
         assert seconds is not None
         assert 0 < seconds <= 2 * recorder.counts.elapsed, "two of three are left"
+
+
+SCORES: dict[str, tuple[State, float | None]] = {
+    "0001": ("done", 0.5),
+    "0002": ("failed", 0.9),
+    "0003": ("pruned", 0.7),
+    "0004": ("done", 0.7),
+    "0005": ("failed", None),
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for id_, (state, score) in SCORES.items():
+        note(ledger, id_, score, state, params={"lr": score})
+        folder = tmp_path / "trials" / id_
+        (folder / "encoder").mkdir(parents=True)
+        (folder / "test").mkdir()
+        for name in ("best.pt", "last.pt", "before.pt", "config.yaml", "encoder/config.json", "test/items.csv"):
+            (folder / name).write_text("x")
+    return ledger
+
+
+def left(tmp_path: Path) -> dict[str, set[str]]:
+    return {folder.name: {path.name for path in folder.iterdir()} for folder in sorted((tmp_path / "trials").iterdir())}
+
+
+def test_a_sweep_keeps_the_checkpoints_of_its_best_alone(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    assert ranking.best_in(ledger) == "0003"
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5)
+    # More seeds may be asked for later; of equal configurations one is kept.
+    assert plan.retained(ledger) == {"0003", "0001"}
+    plan = plan.model_copy(update={"top": 1})
+    for _ in range(2):
+        recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+        others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
+        assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
+
+
+def test_nothing_is_deleted_behind_a_link(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    """A trial's folder may have been moved to another disk, or a link put in its place by someone else."""
+    elsewhere = (tmp_path / "trials/0001").rename(tmp_path / "elsewhere")
+    (tmp_path / "trials/0001").symlink_to(elsewhere)
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, top=1)
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    assert {"best.pt", "last.pt", "encoder"} < {path.name for path in elsewhere.iterdir()}
+
+
+def test_those_that_may_run_again_are_kept(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    """More seeds made another trial the best, whose checkpoint was gone, and deleted that of the one before."""
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, seeds=1, top=2)
+    # Equal configurations run again once: the third best stands in.
+    assert plan.retained(ledger) == {"0003", "0001"}
+    for cell, score in zip(plan.reruns(ledger), (0.25, 0.5), strict=True):
+        recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+        assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
+        note(ledger, cell, score)
+    assert ranking.best_in(ledger) == "0001"
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    more = plan.model_copy(update={"seeds": 2})
+    for cell, score in zip(more.reruns(ledger)[2:], (0.75, 0.25), strict=True):
+        note(ledger, cell, score)
+    assert ranking.best_in(ledger) == "0003"
+    recorder._clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
+    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
+    for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
+        note(ledger, id_, score, params={"lr": score})
+    assert more.retained(ledger) == {"0003", "0006", "0007"}
+
+
+def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("precision", "recall"))
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    assert all({"best.pt", "encoder"} <= names for names in left(tmp_path).values())
+
+
+def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    plan = StudyPlan(name="study", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
+    recorder._clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    scored = {"best.pt", "config.yaml", "encoder", "test"}
+    whole = scored | {"last.pt", "before.pt"}
+    assert left(tmp_path) == {"0001": scored, "0002": whole, "0003": scored, "0004": scored, "0005": whole}
+
+
+def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
+    sweep = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4)
+    assert sweep.num_kept(4) == 5, "seeds may be asked for later"
+    for changed, num_kept in (({"top": 1}, 2), ({"seeds": 10, "top": 2}, 3), ({"seeds": 1, "top": 9}, 5)):
+        assert sweep.model_copy(update=changed).num_kept(24) == num_kept
+    assert sweep.model_copy(update={"objectives": ("precision", "recall")}).num_kept(4) == 4

@@ -1,13 +1,27 @@
-"""What a trial demands: how many fit at once, and what fits nowhere."""
+"""What a trial demands: how many fit at once, how many share a GPU, and what fits nowhere."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
 import pytest
+import ray.util.accelerators.accelerators
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.errors import RunError
-from dice_ray.run.cluster import Node
-from dice_ray.tuning.resources import Demand, demand, shared
+from dice_ray.config.schema import Accelerator
+from dice_ray.errors import ConfigError, RunError
+from dice_ray.run.cluster import LOOPBACK, Node
+from dice_ray.tuning import estimate
+from dice_ray.tuning.estimate import _Rehearsed, measured_share
+from dice_ray.tuning.resources import _CONTEXT, _MARGIN, Demand, _share_of_gpu, demand, share_of, shared
+from dice_ray.tuning.sweep import SweepPlan
+from tests.machines import of_driver
+from tests.tuning.test_estimate import REHEARSAL, SPACE
 
 ONE_WORKER = Demand(4, 0, 1, 1)
 TWO_ON_GPUS = Demand(1, 1, 2, 2)
@@ -120,3 +134,145 @@ def test_trials_share_the_cpus_that_would_be_idle(
 def test_what_fits_nowhere_is_refused(needs: Demand, nodes: list[Node], said: str) -> None:
     with pytest.raises(RunError, match=said):
         needs.slots(nodes)
+
+
+GIB = 2**30
+
+
+@pytest.mark.parametrize("memory", [15 * GIB, 80 * GIB])
+@pytest.mark.parametrize("peak", [GIB // 64, GIB, 3 * GIB, 7 * GIB, 39 * GIB])
+def test_as_many_trials_share_a_gpu_as_its_memory_holds(peak: int, memory: int) -> None:
+    """Finds a share that lets one trial too many onto a GPU, or one too few."""
+    fitting = max(1, int(memory / (_MARGIN * peak + _CONTEXT)))
+    share = _share_of_gpu(peak, memory)
+    assert Demand(1, share).slots([Node(10_000, 1)]) == (fitting if fitting <= 100 else fitting - 1)
+    assert share == round(share, 4), "Ray cuts off what is finer"
+    assert (fitting + 1) * share > 1
+
+
+def test_the_largest_run_decides_and_a_run_without_gpu_asks_for_none() -> None:
+    runs = [replace(REHEARSAL, peak_gpu_memory=peak * GIB, gpu_memory=80 * GIB) for peak in (1, 16, 4)]
+    assert share_of(runs) == _share_of_gpu(16 * GIB, 80 * GIB) == 0.25
+    assert _share_of_gpu(100 * GIB, 80 * GIB) == 1
+    assert _share_of_gpu(0, 0) == share_of([]) == 0
+
+
+def sweep(layers: tuple[Layer, ...], **launch: object) -> SweepPlan:
+    written = values_layer("--set", {f"launch.{name}": value for name, value in launch.items()})
+    return SweepPlan(name="search", layers=(*layers, written), space=SPACE, trials=4)
+
+
+def test_what_auto_stands_for_is_measured_and_said(
+    layers: tuple[Layer, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no GPU here: the rehearsals are given. Finds one that asks for a part of a GPU before it is measured."""
+    needs: list[Demand] = []
+
+    def rehearsed(configs: object, demand: Demand) -> tuple[dict[str, _Rehearsed], list[RunError]]:
+        needs.append(demand)
+        return {"one": _Rehearsed(0.0, replace(REHEARSAL, peak_gpu_memory=6 * GIB, gpu_memory=24 * GIB))}, []
+
+    monkeypatch.setattr(estimate, "_rehearse_all", rehearsed)
+    said: list[str] = []
+    plan, nodes = sweep(layers, gpus="auto"), [Node(16, 2, accelerators=frozenset({"L4"})), Node(8, 0)]
+    assert measured_share(plan, tmp_path, nodes, said.append) == 0.3333
+    assert needs == [Demand(16, 1)]
+    assert said == ["launch.gpus=auto: each trial asks for 0.3333 of a GPU, as its first steps took 6.00 of 24.00 GiB"]
+    assert shared(plan.base(), nodes, 64, 0.3333) == Demand(2, 0.3333)
+    two = [*nodes, Node(8, 1, accelerators=frozenset({"T4"}))]
+    with pytest.raises(RunError, match=r"must be of one kind, got L4 and T4: choose one by launch.accelerator_type=L4"):
+        measured_share(plan, tmp_path, two, said.append)
+    chosen = sweep(layers, gpus="auto", accelerator_type="T4")
+    assert measured_share(chosen, tmp_path, two, said.append) == 0.3333
+    assert needs[1:] == [Demand(8, 1, accelerator="T4")]
+
+
+def test_auto_is_no_gpu_where_there_is_none(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    said: list[str] = []
+    assert measured_share(sweep(layers, gpus="auto"), tmp_path, [Node(4, 0)], said.append) == 0
+    assert said == ["launch.gpus=auto: no machine has a GPU, so trials run on CPUs"]
+    assert measured_share(sweep(layers), tmp_path, [Node(4, 0)], said.append) == 0
+    assert measured_share(sweep(layers), tmp_path, [Node(4, 2), Node(4, 0)], said.append) == 0
+    assert said[1:] == ["launch.gpus=0 leaves 2 GPUs unused; launch.gpus=auto lets trials share them"]
+    assert shared(sweep(layers, gpus="auto").base(), [Node(4, 0)], 4) == Demand(1)
+
+
+def test_only_machines_with_the_kind_of_gpu_count(layers: tuple[Layer, ...]) -> None:
+    nodes = [Node(8, 4, accelerators=frozenset({"T4"})), Node(16, 2, accelerators=frozenset({"A100"}))]
+    config = sweep(layers, gpus=1, accelerator_type="A100").base()
+    assert shared(config, nodes, 64) == Demand(8, 1, accelerator="A100")
+    assert shared(config, nodes, 64).slots(nodes) == 2
+    with pytest.raises(RunError, match=r"must have a GPU A100 \(launch.accelerator_type\), got T4"):
+        shared(config, nodes[:1], 64)
+
+
+def test_kinds_of_gpu_are_those_that_ray_knows(layers: tuple[Layer, ...]) -> None:
+    """Finds a misspelt or outdated name: Ray would wait for such a machine for ever."""
+    known = vars(ray.util.accelerators.accelerators).items()
+    by_torch = {value for name, value in known if name.startswith(("NVIDIA_", "AMD_INSTINCT_"))}
+    assert by_torch == set(get_args(Accelerator))
+    with pytest.raises(ConfigError, match=r"launch.accelerator_type: .*did you mean A100"):
+        sweep(layers, accelerator_type="A1000").base()
+
+
+SWEEPS = """
+import os
+import ray
+ray.init(num_cpus=2, num_gpus=1, resources={"accelerator_type:A100": 1}, include_dashboard=False)
+os.environ["IS_DRIVER"] = "yes"
+import dice_ray
+
+def taken(event):
+    free = ray.available_resources()
+    print("taken", gpus, 1 - free.get("GPU", 0), f'{1 - free["accelerator_type:A100"]:.3f}')
+
+small = {"data.source.synthetic.size": 200, "training.epochs": 8, "launch.accelerator_type": "A100"}
+small["loss.custom.target"] = "seen.py:build"
+for gpus in (0.5, "auto", 0):
+    settings = small | {"launch.gpus": gpus, "launch.threads": 2}
+    options = {"space": "optimizer_tuning", "trials": 1, "name": f"search{gpus}", "callbacks": [taken]}
+    dice_ray.tune("synthetic_pairs", settings, **options)
+"""
+
+SEEN = """
+import os
+from pathlib import Path
+
+import ray
+
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+
+def build(facts):
+    if "IS_DRIVER" not in os.environ:
+        given = ray.get_runtime_context().get_assigned_resources().get("GPU", 0)
+        Path(f"{given:g} {os.environ['CUDA_VISIBLE_DEVICES']}.seen").touch()
+    return CrossEntropyLoss(facts.link)
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_ray_is_asked_for_the_gpu_and_its_kind_and_a_trial_that_asks_for_none_sees_none() -> None:
+    """Finds trials, or the first steps that are measured, that ask for neither, and trials that use one unasked.
+
+    The GPU is declared, and none is here: torch takes nothing of it in the first steps, so that `auto` is 0.
+    """
+    Path("seen.py").write_text(SEEN)
+    environment = of_driver(LOOPBACK) | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "DICE_RAY_VERBOSE": "1",
+        "CUDA_VISIBLE_DEVICES": "-1",  # the number of a GPU for Ray, and of none for torch
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", SWEEPS], env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("taken")]
+    # Ray says late what was taken or given back: in the first events, and in the last ones.
+    assert max(taken for gpus, taken, _ in lines if gpus == "0.5") == "0.5"
+    assert min(taken for gpus, taken, _ in lines if gpus == "auto") == "0.0"
+    assert {gpus: max(kind for each, _, kind in lines if each == gpus) for gpus in ("0.5", "auto")} == {
+        "0.5": "0.001",
+        "auto": "0.001",
+    }
+    assert {file.stem for file in Path().glob("*.seen")} == {"0.5 -1", "1 -1", "0 "}

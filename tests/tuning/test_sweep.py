@@ -1,4 +1,4 @@
-"""A sweep on a real Ray: every trial once, failures as rows, MLflow equal to the ledger, nothing on the terminal."""
+"""A sweep: every trial once, failures as rows, MLflow equal to the ledger; and its best again with other seeds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -25,25 +25,25 @@ from dice_ray.tuning.sweep import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
 from tests.tracking.stores import copied
+from tests.tuning.trials import Screen, note
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+from dice_ray.tuning import ranking
+
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 
 
-class Watch:
-    """A screen that keeps what it is told, and looks once at who listens."""
+class Watch(Screen):
+    """Keeps what it is told, and looks once at who listens."""
 
-    def __init__(self, terminal: TextIO) -> None:
-        self.terminal = terminal
+    is_over = False
+
+    def __init__(self) -> None:
         self.told: list[TrialCounts] = []
         self.listening: set[str] = set()
-        self.is_over = False
-
-    def __enter__(self) -> Watch:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.is_over = True
@@ -90,13 +90,8 @@ def test_what_could_not_be_stored_waits_and_never_hides_what_went_wrong(
 @pytest.mark.ray
 def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.CaptureFixture[str]) -> None:
     plan = SweepPlan(name="losses", layers=layers, space=SPACE, trials=8)
-    screens: list[Watch] = []
-
-    def show(terminal: TextIO) -> Watch:
-        screens.append(Watch(terminal))
-        return screens[-1]
-
-    progress = runner.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=show))
+    screen = Watch()
+    progress = runner.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=screen.on))
     said = capfd.readouterr()
     warning, _, out = said.out.partition("\n")
     assert warning.startswith("Warning: too few items of the rarest class: dev has 10 of '1' and test has 10 of '1'")
@@ -104,9 +99,9 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
         "data: 200 train, 100 dev, 100 test records\nStarting Ray ...\na line for the user\n",
         "",
     )
-    assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
-    assert screens[0].told[-1] == progress
-    assert screens[0].is_over
+    assert {ip.removeprefix("::ffff:") for ip in screen.listening} == {"127.0.0.1"}
+    assert screen.told[-1] == progress
+    assert screen.is_over
 
     ledger = Ledger(tmp_path / "losses" / "ledger.jsonl")
     assert sorted(ledger.outcomes) == sorted(ledger.specs) == plan.ids
@@ -263,9 +258,7 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
         objectives=named,
         points=(fails, *({"loss": loss, "training.lr": 2e-3} for loss in ("dice", "focal"))),
     )
-    assert runner.run(plan, tmp_path / "several", Driver(num_cpus=1)).is_finished
-    more = plan.model_copy(update={"trials": 4})
-    progress = runner.run(more, tmp_path / "several", Driver(num_cpus=1))
+    progress = runner.run(plan, tmp_path / "several", Driver(num_cpus=1))
     assert progress.is_finished
     ended = Ledger(tmp_path / "several" / "ledger.jsonl").outcomes
     assert ended["0001"].state == "failed"
@@ -295,3 +288,76 @@ def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, 
     assert (progress.failed, progress.is_finished) == (2, True)
     reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
     assert reasons == ["a trial must end within 0.5 s (--trial-timeout), and was still running"] * 2
+
+
+@pytest.fixture
+def plan(layers: tuple[Layer, ...]) -> SweepPlan:
+    return SweepPlan(name="sweep", layers=layers, space="a:b", trials=6, seeds=2, top=3)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """The second trial is the best; the fifth runs what the second does; the sixth failed after a high score."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    scores = {1: 0.5, 2: 0.9, 3: 0.8, 4: 0.7, 5: 0.9, 6: 0.95}
+    for number, score in scores.items():
+        trial = TrialSpec(id=f"000{number}", params={"training.lr": 2 if number == 5 else number}, seed=0)
+        note(ledger, trial, score, "failed" if number == 6 else "pruned" if number == 3 else "done")
+    return ledger
+
+
+def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None:
+    cells = plan.reruns(ledger)
+    assert [cell.id for cell in cells] == [
+        *("0002-1001", "0003-1001", "0004-1001"),
+        *("0002-1002", "0003-1002", "0004-1002"),
+    ]
+    assert [(cell.params["training.lr"], cell.seed, cell.rerun_of) for cell in cells[:2]] == [
+        (2, 1001, "0002"),
+        (3, 1001, "0003"),
+    ]
+    assert len(plan.placeholder_ids()) == len(cells)
+    assert len(plan.model_copy(update={"trials": 2}).placeholder_ids()) == 4, "two seeds for each of two trials"
+    assert list(plan.model_copy(update={"seed": 4}).rerun_seeds()) == [1005, 1006]
+    assert {plan.config(cell).training.seed for cell in cells} == {1001, 1002}
+
+
+def test_a_rerun_changes_neither_what_runs_again_nor_what_the_search_knows(
+    plan: SweepPlan, ledger: Ledger, tmp_path: Path
+) -> None:
+    before = ledger.searched()
+    cells = plan.reruns(ledger)
+    for cell in cells[:4]:
+        note(ledger, cell, 0.99)
+    assert plan.reruns(ledger) == cells
+    assert ledger.searched() == before
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 2
+
+
+def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) -> None:
+    assert [one.id for one in ranking.ranked_in(ledger)] == ["0002", "0005", "0003", "0004", "0001"]
+    for cell, score in zip(plan.reruns(ledger), (0.6, 0.7, 0.65, 0.4, 0.6, 0.75), strict=True):
+        note(ledger, cell, score)
+    found = ranking.ranked_in(ledger)
+    assert [one.id for one in found] == ["0004", "0003", "0002", "0005", "0001"]
+    assert [one.mean for one in found] == pytest.approx([0.7, 0.65, 0.5, 0.9, 0.5])
+
+
+def test_a_rerun_that_failed_is_no_seed_to_leave_out(plan: SweepPlan, ledger: Ledger) -> None:
+    for cell in plan.reruns(ledger):
+        failed = cell.id == "0002-1002"
+        note(ledger, cell, None if failed else 0.9 if cell.rerun_of == "0002" else 0.5, "failed" if failed else "done")
+    assert [one.id for one in ranking.ranked_in(ledger)] == ["0003", "0004", "0002", "0005", "0001"]
+
+
+def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
+    assert not plan.model_copy(update={"seeds": 3, "top": 5}).changed(plan)
+    assert plan.model_copy(update={"seeds": 1, "trials": 9}).changed(plan)
+    assert plan.model_copy(update={"seed": 1, "trials": 9}).changed(plan)
+
+
+def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 12
+    note(ledger, TrialSpec(id="0001", params={}, seed=0), 0.5)
+    assert plan.remaining(ledger_in(tmp_path), None)[0] == 11

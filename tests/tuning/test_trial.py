@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.runner import _session
 from dice_ray.tuning.sweep import SweepPlan
 from tests.processes import TRIAL, titled
+from tests.tuning.trials import Screen
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
@@ -30,17 +31,12 @@ OTHERS: tuple[dict[str, Any], ...] = tuple(
 TIMED = ("train/seconds", "train/tokens_per_second")
 
 
-class Scale:
-    """A screen that weighs the trials' process whenever one of them has ended."""
+class Scale(Screen):
+    """Weighs the trials' process whenever one of them has ended."""
 
-    def __init__(self, terminal: TextIO) -> None:
+    def __init__(self) -> None:
         self.actors: set[int] = set()
         self.memory: dict[int, int] = {}
-
-    def __enter__(self) -> Scale:
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
 
     def show(self, state: Event) -> None:
         if not isinstance(state, TrialCounts):
@@ -55,17 +51,12 @@ def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Pat
     plan = SweepPlan(
         name=folder.name, layers=layers, space=SPACE, trials=len(points), scheduler="none", points=tuple(points)
     )
-    scales: list[Scale] = []
-
-    def show(terminal: TextIO) -> Scale:
-        scales.append(Scale(terminal))
-        return scales[-1]
-
-    progress = runner.run(plan, folder, Driver(num_cpus=1, show=show))
+    scale = Scale()
+    progress = runner.run(plan, folder, Driver(num_cpus=1, show=scale.on))
     assert progress.failed == points.count(FAILS)
     assert progress.is_finished
-    assert len(scales[0].actors) == 1, "all trials ran in one process"
-    return scales[0]
+    assert len(scale.actors) == 1, "all trials ran in one process"
+    return scale
 
 
 def metrics(folder: Path, number: int) -> list[dict[str, float]]:

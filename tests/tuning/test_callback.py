@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TextIO
 
 import psutil
 import pytest
@@ -13,11 +12,12 @@ import torch
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tuning import runner
-from dice_ray.tuning.callback import _is_hopeless, memory_reason
+from dice_ray.tuning.callback import _is_hopeless, _last_reason, memory_reason
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.sweep import SweepPlan
 from tests.processes import TRIAL, titled
 from tests.tuning.faulty import LEAK
+from tests.tuning.trials import Screen
 
 SPACES = Path(__file__).with_name("spaces.py")
 MESSAGE = """2 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 127.0.0.1) \
@@ -45,6 +45,20 @@ def test_only_a_trial_whose_memory_others_took_is_tried_again_and_only_once() ->
     assert not _is_hopeless("Failure # 1\nthe actor died\n" + little)
 
 
+def test_the_reason_is_that_of_the_last_failure() -> None:
+    died = "The actor died.\n\tpid: 7\n\n\tip: 127.0.0.1\nIts process ended.\nAnd so on."
+    raised = 'ray::train()\n  File "loss.py", line 7\n    read()\nOSError: no space left\nFailure of a disk'
+    errors = {
+        "Too little memory.\nAdvice.": "Too little memory.",
+        died: "Its process ended.",
+        raised: "OSError: no space left",
+    }
+    noted = ""
+    for number, (error, reason) in enumerate(errors.items(), 1):
+        noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
+        assert _last_reason(noted) == reason
+
+
 @pytest.fixture
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next Ray kills a trial at 3 GiB more than twice the memory that this machine uses now."""
@@ -59,7 +73,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("limit")
 def test_a_trial_that_takes_too_much_memory_fails_alone(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
-    """Tune raises on `OutOfMemoryError`: without `survived` the driver ends, and the other trial never runs."""
+    """Tune raises on `OutOfMemoryError`: without it the driver ends, and the other trial never runs."""
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
     space = f"{SPACES}:a_leak"
     plan = SweepPlan(name="leak", layers=(*layers, layer), space=space, trials=2, sampler="brute_force")
@@ -75,17 +89,10 @@ def test_a_trial_that_takes_too_much_memory_fails_alone(tmp_path: Path, layers: 
     assert "Considered workers" not in log, "Ray's message of 40 lines"
 
 
-class Greedy:
-    """A screen that takes the memory of the machine until the first trial has been killed."""
+class Greedy(Screen):
+    """Takes the memory of the machine until the first trial has been killed."""
 
     killed: psutil.Process | None = None
-
-    def __init__(self, terminal: TextIO) -> None: ...
-
-    def __enter__(self) -> Greedy:
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
 
     def show(self, state: Event) -> None:
         if self.killed is None and isinstance(state, TrialCounts) and state.running and (trials := titled(*TRIAL)):
@@ -102,14 +109,9 @@ class Greedy:
 @pytest.mark.usefixtures("limit")
 def test_a_trial_whose_memory_another_program_took_is_tried_again(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     """A trial that others pushed out would otherwise be lost, although it fits."""
-    screens: list[Greedy] = []
-
-    def show(terminal: TextIO) -> Greedy:
-        screens.append(Greedy(terminal))
-        return screens[-1]
-
+    screen = Greedy()
     plan = SweepPlan(name="pushed", layers=layers, space=f"{SPACES}:two_rates", trials=1, scheduler="none")
-    counts = runner.run(plan, tmp_path / "pushed", Driver(num_cpus=1, show=show))
-    assert screens[0].killed is not None
+    counts = runner.run(plan, tmp_path / "pushed", Driver(num_cpus=1, show=screen.on))
+    assert screen.killed is not None
     assert "out of memory" in (tmp_path / "pushed" / "log.txt").read_text(), "the trial was not killed"
     assert (counts.done, counts.failed) == (1, 0)
