@@ -41,9 +41,11 @@ class Origin:
         """Shell commands that rerun it, in an empty folder with a copy of the plan; empty without the plan."""
         if self.plan is None:
             return ()
-        folder, name = shlex.quote(f"dice_ray_runs/{self.name}"), shlex.quote(self.name)
+        name = shlex.quote(self.name)
         return (
-            f"mkdir -p {folder} && cp {shlex.quote(self.file)} {folder}/{PLAN_FILE}",
+            # The folder that `dice-ray resume` reads; where the variable is the URL of a store, plans are in the other.
+            f"runs=${{DICE_RAY_RUNS##*://*}}; runs=${{runs:-dice_ray_runs}}/{name}",
+            f'mkdir -p "$runs" && cp {shlex.quote(self.file)} "$runs/{PLAN_FILE}"',
             f"dice-ray resume {name}",
             f"dice-ray report {name}",
         )

@@ -114,7 +114,7 @@ def summary(findings: Findings) -> Iterator[str]:
             f"Too few trials to show the importance of hyperparameters: a loss needs {LEAST_TRIALS} scored trials, and "
             f"the sweep has {counts_by_loss}."
         )
-    state = states(of_kind(findings.frame, "trial", "cell"))
+    state = states(of_kind(findings.frame, "trial", "rerun", "cell"))
     counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
     if counts:
         yield f"Of {counted(len(state), 'run')}, {' and '.join(counts)}; they are listed below."

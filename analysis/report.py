@@ -6,7 +6,7 @@ import hashlib
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -69,6 +69,7 @@ class Report:
         origins: How to rerun each sweep and study.
         cards: The verdict of each comparison of a study.
         unshown: Tables for other programs, which are written as CSV only.
+        findings: What it was made from, if that is one experiment.
     """
 
     title: str
@@ -78,6 +79,7 @@ class Report:
     origins: tuple[Origin, ...] = ()
     cards: tuple[Card, ...] = ()
     unshown: tuple[ReportTable, ...] = ()
+    findings: Findings | None = field(default=None, repr=False, compare=False)
 
     def text(self) -> str:
         """The report as text, without figures."""
@@ -261,4 +263,4 @@ def report(findings: Findings) -> Report:
     made = verdicts(findings)
     cards = tuple(card_of(each, findings, each.place if len(made) > 1 else "") for each in made)
     sentences, runs = tuple(summary(findings)), tuple(all_runs(findings))
-    return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), cards, runs)
+    return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), cards, runs, findings)

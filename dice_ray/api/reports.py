@@ -55,7 +55,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 
-        store_outcome(names[0], lambda: findings(names[0]))
+        store_outcome(names[0], lambda: made.findings or findings(names[0]))
         with Writer(names[0]) as writer:
             for file in written:
                 if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG

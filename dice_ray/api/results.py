@@ -14,7 +14,7 @@ from dice_ray.api import shipped
 from dice_ray.api.best import Best, best_of
 from dice_ray.api.places import runs_folder
 from dice_ray.api.reports import findings, report
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.errors import InputError, RunError, ShadowedError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -190,8 +190,8 @@ class Result:
             return None
         try:
             return self.report()._repr_html_()
-        except (RunError, UnknownNameError, InputError):  # MLflow is away, or has no such run yet: `repr` says it
-            return None
+        except (RunError, UnknownNameError, InputError, ShadowedError):
+            return None  # MLflow is away or has no such run yet, or a package of the user's own is in the way
 
 
 class Interrupted(KeyboardInterrupt):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from analysis.frames import Findings
 from analysis.origin import Origin, origins
+from dice_ray.files import runs_folder
 from tests.analysis.frames import study, sweep
 
 TIMED = {"metrics.train/seconds": 1800.0}
@@ -28,6 +32,20 @@ def test_the_plan_is_that_of_the_parent_and_the_facts_are_those_of_its_runs() ->
         "data": "mrpc",
         "versions": "torch 2.13.0",
     }
+
+
+@pytest.mark.parametrize("runs", ["", "/elsewhere/my runs", "s3://bucket/runs"])
+def test_the_commands_put_the_plan_where_resume_looks_for_it(
+    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They said `dice_ray_runs/` whatever DICE_RAY_RUNS was."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DICE_RAY_RUNS", f"{tmp_path}{runs}" if runs.startswith("/") else runs)
+    *commands, resume, report = Origin("a study", "the plan", {}).commands
+    assert (resume, report) == ("dice-ray resume 'a study'", "dice-ray report 'a study'")
+    (tmp_path / "a_study.plan.yaml").write_text("the plan")
+    subprocess.run(["sh", "-euc", "\n".join(commands)], check=True)
+    assert (runs_folder() / "a study/plan.yaml").read_text() == "the plan"
 
 
 def test_without_a_plan_there_is_no_command() -> None:

@@ -131,6 +131,12 @@ def test_what_collapsed_and_what_failed_is_counted() -> None:
     assert sentences[-1] == "Of 6 runs, 1 failed and 1 unfinished; they are listed below."
 
 
+def test_reruns_are_counted_as_the_table_of_failed_runs_lists_them() -> None:
+    """`All 2 runs finished.` stood above a table of failed reruns."""
+    made = sweep([{"metrics.dev/f1": 0.5}, {"metrics.dev/f1": 0.6}, {"kind": "rerun", "state": "failed"}])
+    assert [*summary(made)][-1] == "Of 3 runs, 1 failed; they are listed below."
+
+
 def test_a_sweep_tells_of_its_best_trial() -> None:
     trials = [{"params.loss": loss, "metrics.dev/f1": score} for loss, score in (("dice", 0.5), ("focal", 0.75))]
     first, second, *_ = summary(sweep([*trials, {"params.loss": "tversky"}]))

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import dice_ray
 from dice_ray import api
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.api.reports import store_outcome
+from dice_ray.errors import InputError, RunError, ShadowedError, UnknownNameError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read, texts
 from dice_ray.tracking.spool import Spool
@@ -97,6 +99,20 @@ def test_the_best_of_a_study_is_its_winner() -> None:
     assert compared.more_seeds is None
 
 
+def test_the_runs_of_a_study_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ablate --json` read them three times: to store the outcome, for the headline, and for the winner."""
+    compared, reads = study(6), list[str]()
+
+    def counted(experiment: str, uri: str | None = None) -> pd.DataFrame:
+        reads.append(experiment)
+        return read(experiment, uri)
+
+    monkeypatch.setattr("dice_ray.tracking.reader.read", counted)
+    store_outcome("compare", lambda: compared.findings)
+    assert (len(compared.headlines), compared.best.name) == (1, "dice")
+    assert reads == ["compare"]
+
+
 def test_a_study_of_two_seeds_has_no_best_and_asks_for_more() -> None:
     compared = study(2)
     with pytest.raises(RunError, match=r"compare has none: Too few seeds .* Run 3 more\."):
@@ -133,6 +149,19 @@ def test_a_notebook_shows_a_result_that_mlflow_does_not_know() -> None:
     trained = api.Result("mine", "train", trained=api.Best("mine", "dev/f1", 0.5))
     assert trained._repr_html_() is None
     assert repr(trained).startswith("mine: mine has dev/f1 0.5000")
+
+
+def test_a_trained_run_needs_no_analysis(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package `analysis` of the user's own made printing a trained run fail, on the terminal and in a notebook."""
+
+    def shadowed(package: str) -> Path:
+        raise ShadowedError(f"Python finds another {package} first")
+
+    monkeypatch.setattr("dice_ray.api.shipped.folder_of", shadowed)
+    trained = api.Result("mine", "train", trained=api.Best("mine", "dev/f1", 0.5))
+    assert (trained.headlines, trained.more_seeds) == ((), None)
+    assert repr(trained).startswith("mine: mine has dev/f1 0.5000")
+    assert trained._repr_html_() is None
 
 
 def test_the_report_is_written_and_kept_with_its_run(sweep: api.Result) -> None:
