@@ -13,9 +13,14 @@ from typing import Final, TypeAlias, TypeVar
 from analysis import html_page
 from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import sentence_over_data_sets
-from analysis.figures import FIGURES
 from analysis.figures.base import Figure
-from analysis.figures.differences import ranks_of
+from analysis.figures.by_number import gain_by_ratio, score_by_budget, score_by_ratio, tversky_alpha
+from analysis.figures.curves import training_curves
+from analysis.figures.differences import forests, ranks, ranks_of
+from analysis.figures.paper import signs_of_dsc
+from analysis.figures.precision_recall import planes, pr_curves
+from analysis.figures.settings import parallel_coordinates, slices
+from analysis.figures.sweep import best_so_far, importance
 from analysis.frames import Findings, of_kind
 from analysis.origin import Origin, origins
 from analysis.outcome import summary
@@ -52,6 +57,24 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     left_out,
 )
 """THE list of tables, in the order of the report; each function returns no table if it does not apply."""
+
+FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
+    forests,
+    ranks,
+    score_by_budget,
+    planes,
+    pr_curves,
+    score_by_ratio,
+    gain_by_ratio,
+    tversky_alpha,
+    best_so_far,
+    slices,
+    parallel_coordinates,
+    importance,
+    training_curves,
+    signs_of_dsc,
+)
+"""THE list of figures, in the order of the report; each function returns no figure if it does not apply."""
 
 CHECKSUMS: Final = "report.sha256"
 """The file with the digests of all written files, in the format of `sha256sum --check`."""

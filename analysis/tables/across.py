@@ -12,7 +12,7 @@ from analysis.data_sets import format_over_data_sets, over_data_sets
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, losses, of_kind, parent_tag, scores
 from analysis.statistics.best_arm import TUNED
-from analysis.tables.base import HOLM_P, ReportTable, shown_p
+from analysis.tables.base import HOLM_P, ReportTable, numbers, shown_p
 from dice_ray.tracking import schema
 
 
@@ -86,7 +86,7 @@ def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[Repor
         return []
     names = dict.fromkeys(arm.name for comparison in columns.values() for arm in comparison.arms)
     rows = [_arm_row(name, columns) for name in sorted(names, key=lambda name: name == CONSTANT)]
-    data, shown = pd.DataFrame([numbers for numbers, _ in rows]), pd.DataFrame([cells for _, cells in rows])
+    data, shown = (pd.DataFrame(part) for part in zip(*rows, strict=True))
     notes = (
         "Each study is evaluated separately: means over its seeds with 95 % intervals; differences to its own baseline "
         "are paired by seed, with intervals Holm-corrected over its own rows. Nothing is tested between studies, whose "
@@ -97,17 +97,15 @@ def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[Repor
 
 def _arm_row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, Any], dict[str, str]]:
     """An arm in every study: its numbers, and the cells that show them."""
-    numbers: dict[str, Any] = {"arm": name}
+    data: dict[str, Any] = {"arm": name}
     cells = {"arm": name}
     for study, comparison in columns.items():
         arm = next((arm for arm in comparison.arms if arm.name == name), None)
         difference = arm.difference.interval if arm and arm.difference else None
-        numbers |= {
+        data |= {
             f"{study}: mean": arm and arm.score.mean,
             f"{study}: seeds": arm and arm.score.num,
-            f"{study}: difference": difference and difference.mean,
-            f"{study}: difference_low": difference and difference.low,
-            f"{study}: difference_high": difference and difference.high,
+            **numbers(f"{study}: difference", difference),
         }
         of = comparison.score_format
         cells |= {
@@ -115,7 +113,7 @@ def _arm_row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, An
             f"{study}: seeds": str(arm.score.num or "") if arm else "",
             f"{study}: minus {comparison.baseline}": of.show_interval(difference, "+") if difference else "",
         }
-    return numbers, cells
+    return data, cells
 
 
 def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable]:

@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.statistics.intervals import ALPHA
+from analysis.statistics.intervals import ALPHA, Interval
 from dice_ray.errors import one_line
 
 _LATEX: Final = str.maketrans(
@@ -167,6 +167,12 @@ def in_latex(text: object) -> str:
     'a\\_b: $-$0.5 \\%'
     """
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", one_line(text).translate(_LATEX))
+
+
+def numbers(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """The columns of a mean and its interval, empty without one."""
+    mean, low, high = (interval.mean, interval.low, interval.high) if interval else (None, None, None)
+    return {name: mean, f"{name}_low": low, f"{name}_high": high}
 
 
 HOLM_P: Final = "Holm p"

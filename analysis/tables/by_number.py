@@ -15,7 +15,7 @@ from analysis.frames import Findings
 from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
-from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
+from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.equal_budget import AtEqualBudget, failed_in_variance, shown_share_bounds
 from dice_ray.errors import counted
 
@@ -38,23 +38,19 @@ def _budget_table(name: str, of: AtBudget) -> ReportTable:
     known = {budget for arm in of.arms for budget in arm.differences}
     budgets = sorted(known, key=lambda budget: (budget != of.budget, budget))
     score_format, minus = of.score_format, f"minus {of.baseline}"
-    numbers: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
     for budget in budgets or [of.budget]:
-        rows = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
-        rows += [(CONSTANT, of.constant, None)] if of.constant else []
-        for arm, score, difference in rows:
+        arms = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
+        arms += [(CONSTANT, of.constant, None)] if of.constant else []
+        for arm, score, difference in arms:
             if difference and not (of.is_decided and difference.is_significant):
                 marks |= {(len(shown), heading): "grey" for heading in (minus, HOLM_P)}
-            numbers.append(
+            rows.append(
                 {"best_of": budget, "arm": arm, "mean": score.mean, "low": score.low, "high": score.high}
-                | {
-                    "difference": difference and difference.interval.mean,
-                    "difference_low": difference and difference.interval.low,
-                    "difference_high": difference and difference.interval.high,
-                    "holm_p": difference and difference.p,
-                }
+                | numbers("difference", difference.interval if difference else None)
+                | {"holm_p": difference and difference.p}
             )
             shown.append(
                 {
@@ -67,7 +63,7 @@ def _budget_table(name: str, of: AtBudget) -> ReportTable:
             )
     folds = {len(shown) // len(budgets): "At other budgets"} if len(budgets) > 1 else {}
     title = f"{of.metric} at equal tuning budget{on_place(of.place)}"
-    return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_budget_notes(of)), marks, folds)
+    return ReportTable(name, title, pd.DataFrame(rows), pd.DataFrame(shown), tuple(_budget_notes(of)), marks, folds)
 
 
 def _budget_notes(of: AtBudget) -> Iterator[str]:
@@ -136,7 +132,7 @@ def scores_by_ratio(findings: Findings) -> list[ReportTable]:
 
 
 def _ratio_table(name: str, of: ByRatio) -> ReportTable:
-    numbers: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
     for reading in of.readings:
@@ -145,7 +141,7 @@ def _ratio_table(name: str, of: ByRatio) -> ReportTable:
         for arm, scores in reading.scores.items():
             found = {ratio: reading.significantly.get((arm, ratio)) for ratio in scores}
             marks |= {(len(shown), _heading(ratio)): "bold" for ratio in scores if found[ratio] == "better"}
-            numbers += [
+            rows += [
                 {"score": what, "arm": arm, "negatives": ratio}
                 | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
                 | {"significantly": found[ratio]}
@@ -157,7 +153,7 @@ def _ratio_table(name: str, of: ByRatio) -> ReportTable:
             }
             by_heading = {_heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
             shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
-    data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
+    data = pd.DataFrame(rows).astype({"seeds": "Int64"})
     where = f" {AT_HALF}, or at its tuned threshold for scores at a tuned threshold" if of.plain == AT_HALF else ""
     return ReportTable(
         name,

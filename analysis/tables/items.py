@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -17,12 +18,77 @@ from analysis.tables.base import Mark, ReportTable
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
-_NUM_BEST_ARMS: Final = 1
-"""Arms shown beside the baseline where there are several classes; the CSV file holds all."""
-_NUM_ITEMS: Final = 10
-_LONGEST_TEXT: Final = 200
-"""In letters; the CSV file holds the whole text."""
 _KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
+_NUM_ARMS: Final = 5
+"""Arms shown beside the baseline; the CSV file holds all."""
+
+
+def by_class(findings: Findings) -> list[ReportTable]:
+    """The F1 of each class by arm, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if _scored(each, findings.classes)]
+    return [_classes(name, each, findings) for name, each in named("classes", compared)]
+
+
+def _classes(name: str, compared: Comparison, findings: Findings) -> ReportTable:
+    scored = _scored(compared, findings.classes)
+    supports = pd.concat([findings.classes[id_]["support"] for _, id_ in scored]).groupby(level=0)
+    # The mean over cells, because seeds may have their own test splits.
+    support = supports.mean().round().astype(int).sort_values(kind="stable")
+    f1: dict[str, dict[str, list[float]]] = {}
+    for arm, id_ in scored:
+        of_class = findings.classes[id_]
+        below = 2 * of_class["tp"] + of_class["fp"] + of_class["fn"]
+        for label, value in (2 * of_class["tp"] / below).where(below > 0, 0.0).items():  # 0/0, an absent class, is 0
+            f1.setdefault(arm, {}).setdefault(str(label), []).append(float(value))
+    ratio = compared.test_per_train
+    intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
+    num_items = _num_of_one_label(scored, findings)
+    chosen = [arm.name for arm in compared.arms if arm.name in intervals]
+    rows = [
+        {"class": label, "support": int(support[label]), "arm": arm}
+        | {"f1": of.mean, "low": of.low, "high": of.high, "seeds": of.num}
+        for label in support.index
+        for arm in chosen
+        if (of := intervals[arm].get(str(label)))
+    ]
+    shown, marks = _shown_classes(support, intervals, chosen[: 1 + _NUM_ARMS], num_items)
+    seeds = Counter(arm for arm, _ in scored).values()
+    least, most = min(seeds), max(seeds)
+    notes = [
+        f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
+        "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
+        f"{counted(least, 'seed') if least == most else f'{least} to {most} seeds'} each.",
+    ]
+    if num_items:
+        notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
+    if len(chosen) > 1 + _NUM_ARMS:
+        notes.append(f"The baseline and the {_NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
+    title = f"F1 (%) by class{on_place(compared.place)}"
+    return ReportTable(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
+
+
+def _shown_classes(
+    support: pd.Series[int], intervals: Mapping[str, Mapping[str, Interval]], arms: Sequence[str], num_items: int
+) -> tuple[pd.DataFrame, dict[tuple[int, str], Mark]]:
+    rows: list[dict[str, Any]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for number, (label, count) in enumerate(support.items()):
+        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
+        rows.append(
+            {"class": str(label), "support": f"{count:,}"}
+            | {_heading(arm): PERCENT.show_interval(of) for arm, of in of_arms.items()}
+            # Predicted for all items, a class has tp = count, fp = num_items - count and fn = 0.
+            | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
+        )
+        known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
+        if known and max(known.values()) > 0:
+            marks[number, _heading(max(known, key=lambda arm: known[arm]))] = "bold"
+    return pd.DataFrame(rows), marks
+
+
+def _heading(arm: str) -> str:
+    """The heading of an arm's column, which must not be that of another column."""
+    return f"arm {arm}" if arm in ("class", "support") else arm
 
 
 def confusion(findings: Findings) -> list[ReportTable]:
@@ -32,15 +98,15 @@ def confusion(findings: Findings) -> list[ReportTable]:
 
 
 def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTable:
-    of_cells = [(arm, id_, findings.classes[id_]) for arm, id_ in _scored(compared, findings.classes)]
-    items = [findings.items[id_] for _, id_, _ in of_cells if id_ in findings.items]
-    num_items = _single_label([of for _, _, of in of_cells], items)
-    counts = pd.concat([of.assign(arm=arm) for arm, _, of in of_cells]).rename_axis("class").reset_index()
+    scored = _scored(compared, findings.classes)
+    num_items = _num_of_one_label(scored, findings)
+    counts = pd.concat([findings.classes[id_].assign(arm=arm) for arm, id_ in scored])
+    counts = counts.rename_axis("class").reset_index()
     if num_items:
         counts["tn"] = num_items - counts[["tp", "fp", "fn"]].sum(axis=1)
     kinds = [kind for kind in _KINDS if kind in counts]
     means = counts.groupby(["class", "arm"])[kinds].mean()
-    classes, arms = list(of_cells[0][2].index), _best_first(compared, {arm for arm, _, _ in of_cells})
+    classes, arms = list(findings.classes[scored[0][1]].index), _best_first(compared, {arm for arm, _ in scored})
     # The counts of one of two classes are those of the other: the last one is the positive class.
     is_binary = bool(num_items) and len(classes) == 2
     rows = [
@@ -50,7 +116,7 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
         if (label, arm) in means.index
     ]
     data = pd.DataFrame(rows)
-    best = [arm for arm in arms if arm != compared.baseline][:_NUM_BEST_ARMS]
+    best = [arm for arm in arms if arm != compared.baseline][:1]
     chosen = data if is_binary else data[data["arm"].isin([compared.baseline, *best])]
     shown = chosen.drop(columns="class") if is_binary else chosen
     shown = shown.rename(columns=_KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
@@ -79,7 +145,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     # The sort is stable: of equally bad items whose labels are equally improbable, the first of the file.
     wrong["share"] = wrong["wrong"] / wrong["runs"]
     order = {"share": False, "errors": False, schema.LABEL_PROBABILITY: True}
-    wrong = wrong.sort_values(list(order), ascending=list(order.values()), kind="stable").head(_NUM_ITEMS)
+    wrong = wrong.sort_values(list(order), ascending=list(order.values()), kind="stable").head(10)
     data = wrong[["wrong", "missed", "false_alarm", "runs"]].astype(int).rename_axis("item").reset_index()
     shown = pd.DataFrame({"item": data["item"], "wrong in": _of(data["wrong"], data["runs"])})
     for arm in shown_arms:
@@ -104,9 +170,10 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
             "Probability: the mean that the runs give to the item's own label. Of items that are wrong equally often, "
             "the most confident errors come first; a probability near 0 in every run is often a wrong label."
         )
-    if texts := _texts(compared, findings):
+    stored = [findings.item_texts[id_] for id_ in compared.cells["id"] if id_ in findings.item_texts]
+    if texts := {str(item): text for table in stored for item, text in table["text"].items()}:
         data["text"] = data["item"].map(texts)
-        shown["text"] = data["text"].fillna("").map(_cut)
+        shown["text"] = [text if len(text) <= 200 else f"{text[:199]}…" for text in data["text"].fillna("")]
     title = f"The {len(data)} test items that are wrong most often{on_place(compared.place)}"
     return ReportTable(name, title, data, shown, tuple(notes))
 
@@ -127,16 +194,6 @@ def _label_probability(tables: Sequence[pd.DataFrame]) -> pd.Series[float]:
     """The mean probability of each item's label, over the runs that stored it; empty if none did."""
     stored = [table[schema.LABEL_PROBABILITY] for table in tables if schema.LABEL_PROBABILITY in table]
     return pd.concat(stored).groupby(level=0).mean() if stored else pd.Series(dtype="float64")
-
-
-def _texts(compared: Comparison, findings: Findings) -> dict[str, str]:
-    """The texts of the items by their id, of the runs that stored them."""
-    stored = [findings.item_texts[id_] for id_ in compared.cells["id"] if id_ in findings.item_texts]
-    return {str(item): text for table in stored for item, text in table["text"].items()}
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
 def _of(counts: pd.Series[Any], runs: pd.Series[Any]) -> list[str]:
@@ -161,84 +218,11 @@ def _best_first(compared: Comparison, names: set[str]) -> list[str]:
     return [arm.name for arm in sorted(arms, key=lambda arm: -arm.score.mean)]
 
 
-_NUM_ARMS: Final = 5
-"""Arms shown beside the baseline; the CSV file holds all."""
-
-
-def by_class(findings: Findings) -> list[ReportTable]:
-    """The F1 of each class by arm, in a table for each data set, encoder and variant."""
-    compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
-    return [_class_table(name, each, findings.classes, findings.items) for name, each in named("classes", compared)]
-
-
-def _class_table(
-    name: str, compared: Comparison, classes: Mapping[str, pd.DataFrame], items: Mapping[str, pd.DataFrame]
-) -> ReportTable:
-    scored = compared.cells[compared.cells["id"].isin(list(classes)) & (compared.cells["state"] != "failed")]
-    of_cells = [(str(arm), classes[id_]) for arm, id_ in zip(scored["arm"], scored["id"], strict=True)]
-    supports = pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0)
-    # The mean over cells, because seeds may have their own test splits.
-    support = supports.mean().round().astype(int).sort_values(kind="stable")
-    f1: dict[str, dict[str, list[float]]] = {}
-    for arm, of_class in of_cells:
-        below = 2 * of_class["tp"] + of_class["fp"] + of_class["fn"]
-        for label, value in (2 * of_class["tp"] / below).where(below > 0, 0.0).items():  # 0/0, an absent class, is 0
-            f1.setdefault(arm, {}).setdefault(str(label), []).append(float(value))
-    ratio = compared.test_per_train
-    intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
-    num_items = _single_label([of for _, of in of_cells], [items[id_] for id_ in scored["id"] if id_ in items])
-    chosen = [arm.name for arm in compared.arms if arm.name in intervals]
-    rows = [
-        {"class": label, "support": int(support[label]), "arm": arm}
-        | {"f1": of.mean, "low": of.low, "high": of.high, "seeds": of.num}
-        for label in support.index
-        for arm in chosen
-        if (of := intervals[arm].get(str(label)))
-    ]
-    shown, marks = _shown_classes(support, intervals, chosen[: 1 + _NUM_ARMS], num_items)
-    num = scored.groupby("arm").size()
-    seeds = counted(num.min(), "seed") if num.nunique() == 1 else f"{num.min()} to {num.max()} seeds"
-    notes = [
-        f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
-        "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
-        f"{seeds} each.",
-    ]
-    if num_items:
-        notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
-    if len(chosen) > 1 + _NUM_ARMS:
-        notes.append(f"The baseline and the {_NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
-    return ReportTable(
-        name, f"F1 (%) by class{on_place(compared.place)}", pd.DataFrame(rows), shown, tuple(notes), marks
-    )
-
-
-def _shown_classes(
-    support: pd.Series[int], intervals: Mapping[str, Mapping[str, Interval]], arms: Sequence[str], num_items: int
-) -> tuple[pd.DataFrame, dict[tuple[int, str], Mark]]:
-    rows: list[dict[str, Any]] = []
-    marks: dict[tuple[int, str], Mark] = {}
-    for number, (label, count) in enumerate(support.items()):
-        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
-        rows.append(
-            {"class": str(label), "support": f"{count:,}"}
-            | {_heading(arm): PERCENT.show_interval(of) for arm, of in of_arms.items()}
-            # Predicted for all items, a class has tp = count, fp = num_items - count and fn = 0.
-            | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
-        )
-        known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
-        if known and max(known.values()) > 0:
-            marks[number, _heading(max(known, key=lambda arm: known[arm]))] = "bold"
-    return pd.DataFrame(rows), marks
-
-
-def _heading(arm: str) -> str:
-    """The heading of an arm's column, which must not be that of another column."""
-    return f"arm {arm}" if arm in ("class", "support") else arm
-
-
-def _single_label(of_cells: Sequence[pd.DataFrame], items: Sequence[pd.DataFrame]) -> int:
-    """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
-    # With one label for each item, every false positive of a class is the false negative of another one.
+def _num_of_one_label(scored: Sequence[tuple[str, str]], findings: Findings) -> int:
+    """The number of items if each has exactly one of the classes, as a constant predictor needs; else 0."""
+    items = [findings.items[id_] for _, id_ in scored if id_ in findings.items]
     num_items = len(items[0]) if items else 0
-    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for of in of_cells)
+    # With one label for each item, every false positive of a class is the false negative of another one.
+    tables = [findings.classes[id_] for _, id_ in scored]
+    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for of in tables)
     return num_items if is_single else 0

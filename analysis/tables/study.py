@@ -12,14 +12,14 @@ from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
-from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
+from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
 from analysis.verdict.over_seeds import OverSeeds, is_one_search
 from dice_ray.tracking import schema
 
-ON_NEW_DATA: Final = "on new data"
-HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
-PR_AUC: Final = "PR-AUC"
+_ON_NEW_DATA: Final = "on new data"
+_HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
+_PR_AUC: Final = "PR-AUC"
 
 
 def comparison(findings: Findings) -> list[ReportTable]:
@@ -67,18 +67,14 @@ def _numbers(arm: Arm) -> dict[str, Any]:
         "low": score.low,
         "high": score.high,
         "seeds": score.num or None,
-        "difference": difference and difference.interval.mean,
-        "difference_low": difference and difference.interval.low,
-        "difference_high": difference and difference.interval.high,
+        **numbers("difference", difference.interval if difference else None),
         "shared_seeds": difference and difference.interval.num,
         "seeds_ahead": arm.ahead,
         "holm_p": difference and difference.p,
         "new_data_low": new_data and new_data.interval.low,
         "new_data_high": new_data and new_data.interval.high,
         "new_data_holm_p": new_data and new_data.p,
-        "pr_auc": arm.pr_auc and arm.pr_auc.mean,
-        "pr_auc_low": arm.pr_auc and arm.pr_auc.low,
-        "pr_auc_high": arm.pr_auc and arm.pr_auc.high,
+        **numbers("pr_auc", arm.pr_auc),
         "collapsed": arm.collapsed,
         "failed": arm.failed,
     }
@@ -95,10 +91,10 @@ def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]
         HOLM_P: shown_p(difference.p) if difference else "",
     }
     if any(each.new_data for each in compared.arms):
-        cells[ON_NEW_DATA] = scale.show_bounds(new_data.interval, "+") if new_data else ""
-        cells[HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
+        cells[_ON_NEW_DATA] = scale.show_bounds(new_data.interval, "+") if new_data else ""
+        cells[_HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
     if any(each.pr_auc for each in compared.arms):
-        cells[PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
+        cells[_PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
     cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
     if any(each.failed for each in compared.arms):
         cells["failed"] = "" if arm.failed is None else str(arm.failed)
@@ -113,9 +109,9 @@ def _tips(compared: Comparison) -> dict[str, str]:
         f"minus {baseline}": f"The mean difference to {baseline} over the seeds that both have, with its interval",
         "ahead in": f"In how many of these seeds the arm is better than {baseline}",
         HOLM_P: "The p value of this difference on this test set, corrected for the compared rows by Holm's method",
-        ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
-        HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
-        PR_AUC: "The area under the precision-recall curve, which needs no threshold",
+        _ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
+        _HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
+        _PR_AUC: "The area under the precision-recall curve, which needs no threshold",
         "collapsed": f"How many runs predict one class only{compared.at_threshold}",
         "failed": "How many runs have no score",
     }
@@ -132,7 +128,7 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
         if arm.difference and not arm.difference.is_significant:
             marks |= {(number, minus): "grey", (number, HOLM_P): "grey"}
         if arm.new_data and not arm.new_data.is_significant:
-            marks |= {(number, ON_NEW_DATA): "grey", (number, HOLM_P_ON_NEW_DATA): "grey"}
+            marks |= {(number, _ON_NEW_DATA): "grey", (number, _HOLM_P_ON_NEW_DATA): "grey"}
     return marks
 
 
