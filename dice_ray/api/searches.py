@@ -125,9 +125,8 @@ def tune(
         points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
-    plan = plan.with_code([plan.base()]).with_encoders([plan.base()])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
-    return run_plan(plan, driver, is_dry=dry_run, register=register)
+    return run_plan(plan.with_contents(), driver, is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError, gib
@@ -39,21 +40,14 @@ class Estimate:
         plan: As it would be stored.
         folder: Of the results.
         store: MLflow's.
-        num_runs: Number of trials or cells to run.
-        num_ended: Number of those that have ended before.
         needs: Of one trial.
-        num_at_once: How many fit on the machines.
         rehearsal: Of the slowest configuration.
         fastest: Of the fastest one. A study knows its cells; of a space, some trials are drawn.
         seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
         least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
         seconds: From start to end if each trial of a sweep is as slow as the slowest one.
-        memory: Of all that run at once, in bytes.
-        free_memory: Of the machines.
-        disk: Bytes that will be written.
-        free_disk: Bytes on the disk of the folder.
-        notes: For the user.
-        stops_early: Whether trials may be stopped early.
+        memory: Of all that run at once, in bytes, as are the following.
+        disk: For what will be written.
     """
 
     plan: str
@@ -103,12 +97,12 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     if failures and not (is_search and rehearsed):
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
-    runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
+    runs = [rehearsed[key][1] for key in map(_timing_key, configs) if key in rehearsed]
     needs = shared(base, ray.nodes, num_runs, share_of(runs))
     num_at_once = min(needs.slots(ray.nodes), num_runs)
     notes += [unused] if (unused := cluster.unused_gpus(base.launch, ray.nodes)) else []
     notes += dict.fromkeys(run.few_items for run in runs if run.few_items)
-    to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
+    to_start = min(started + run.seconds_to_start for started, run in rehearsed.values()) - began
     # Half a second from the end of a trial to the first step of the next one.
     seconds = [_seconds(run, is_scored=not is_search) + 0.5 for run in runs]
     least, most = ([min(seconds)] * num_runs, [max(seconds)] * num_runs) if is_search else (seconds, seconds)
@@ -155,8 +149,8 @@ def _check(result: Estimate) -> None:
 
 def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
     """The time of a whole run; a cell of a study is scored on test too."""
-    on_test = run.seconds_an_evaluation * run.records.get("test", 0) / run.records["dev"] if is_scored else 0.0
-    return run.seconds + on_test
+    test_per_dev = run.records.get("test", 0) / run.records["dev"] if is_scored else 0.0
+    return run.seconds + run.seconds_an_evaluation * test_per_dev
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:
@@ -192,32 +186,28 @@ def measured_share(plan: Plan, folder: Path, nodes: Sequence[Node], show: Callab
     rehearsed, failures = _rehearse_all(plan.samples(ledger_in(folder)), shared(base, nodes, 1))
     if not rehearsed:
         raise failures[0]
-    runs = [each.run for each in rehearsed.values()]
+    runs = [run for _, run in rehearsed.values()]
     largest, share = max(runs, key=lambda run: run.peak_gpu_memory), share_of(runs)
     taken = f"{largest.peak_gpu_memory / 2**30:.2f} of {largest.gpu_memory / 2**30:.2f} GiB"
     show(f"launch.gpus=auto: each trial asks for {share:g} of a GPU, as its first steps took {taken}")
     return share
 
 
-@dataclass(frozen=True)
-class _Rehearsed:
-    """A rehearsal, and when its process was ready, in seconds since the epoch."""
-
-    started: float
-    run: Rehearsal
+_Rehearsals: TypeAlias = dict[str, tuple[float, Rehearsal]]
+"""By the key of a configuration: when its process was ready, in seconds since the epoch, and its rehearsal."""
 
 
-def _first_steps(config: RunConfig, gpus: float, surroundings: Mapping[str, str]) -> _Rehearsed:
+def _first_steps(config: RunConfig, gpus: float, surroundings: Mapping[str, str]) -> tuple[float, Rehearsal]:
     cluster.enter(surroundings)
     cluster.hide_unasked_gpus(gpus)
-    return _Rehearsed(time.time(), rehearse(config))
+    return time.time(), rehearse(config)
 
 
-def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str, _Rehearsed], list[DiceRayError]]:
+def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[_Rehearsals, list[DiceRayError]]:
     """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
 
     Returns:
-        The rehearsals by the key of the configuration, and the errors of those that fail.
+        The rehearsals, and the errors of those that fail.
     """
     import ray
 

@@ -281,14 +281,25 @@ class Plan(BaseModel):
                 check_digest(stored, digests.get(variant, stored), subject, "choose another name")
         return self.with_digests(digests)
 
-    def with_code(self, configs: Iterable[RunConfig]) -> Self:
-        """The same plan, bound to the source of the custom losses and own metrics of these configurations.
+    def with_contents(self) -> Self:
+        """The same plan, bound to the source of its custom losses and own metrics, and to the content of the folders of
+        its encoders.
 
         Raises:
-            InputError: One cannot be loaded.
+            ConfigError: An arm cannot run, or is the same as another one.
+            InputError: A custom loss or own metric cannot be loaded.
         """
-        targets = {target for config in configs for target in targets_of(config)}
-        return self.model_copy(update={"code": {target: digest(target) for target in sorted(targets)}})
+        configs = self._configs()
+        targets = sorted({target for config in configs for target in targets_of(config)})
+        encoders = {name: sources.digest(name) for name in sorted({config.model.encoder for config in configs})}
+        code = {target: digest(target) for target in targets}
+        return self.model_copy(
+            update={"code": code, "encoders": {name: each for name, each in encoders.items() if each}}
+        )
+
+    def _configs(self) -> list[RunConfig]:
+        """Configurations whose own code and encoders are those of the plan."""
+        return [self.base()]
 
     def check_code(self, targets: Iterable[str]) -> None:
         """The custom losses and own metrics at these addresses must be those that the plan was made with.
@@ -303,11 +314,6 @@ class Plan(BaseModel):
                     f"{self.name} must be resumed with the code that it was started with, and {target} was changed "
                     f"(digest {stored} then, {current} now): restore its file, or choose another name"
                 )
-
-    def with_encoders(self, configs: Iterable[RunConfig]) -> Self:
-        """The same plan, bound to the content of the folders of the encoders of these configurations."""
-        digests = {name: sources.digest(name) for name in sorted({config.model.encoder for config in configs})}
-        return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
 
     def check_encoders(self, names: Iterable[str]) -> None:
         """The encoders of these names must be those that the plan was made with.

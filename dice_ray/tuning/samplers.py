@@ -86,8 +86,7 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     space, chosen = Space(address), sampler(name, 0)
     if isinstance(chosen, RandomSampler | BruteForceSampler):
         return []
-    at_random = RandomSampler(seed=0)
-    known = _try(space, at_random, num_objectives, _NUM_TRIED)[0].study.get_trials()
+    known = _try(space, RandomSampler(seed=0), num_objectives, _NUM_TRIED)[0].study.get_trials()
     try:
         (last,) = _try(space, chosen, num_objectives, 1, known)
     except Exception as error:

@@ -23,11 +23,7 @@ from dice_ray.tracking import schema
 from dice_ray.tuning.addresses import StoredLayer, StoredValues
 from dice_ray.tuning.cells import Asked, Grid, LeftOutArm, identity
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import (
-    Plan,
-    Schedule,
-    deciding_metric,
-)
+from dice_ray.tuning.plan import Plan, Schedule, deciding_metric
 from dice_ray.tuning.ranking import best_arm
 
 VariantsAre: TypeAlias = Literal["data", "settings"]
@@ -202,18 +198,9 @@ class StudyPlan(Plan):
         }
         return super().with_digests(digests).model_copy(update={"variants": variants})
 
-    def with_contents(self) -> StudyPlan:
-        """The same plan, bound to the content of the folders of its encoders, and to the source of its custom losses.
-
-        Raises:
-            ConfigError: An arm cannot run, or is the same as another one.
-            InputError: A custom loss cannot be loaded.
-        """
-        # Seeds share an encoder and a loss.
-        configs = [
-            self.config(cell) for cell in {(cell.variant, cell.arm): cell for cell in self.grid().cells}.values()
-        ]
-        return self.with_code(configs).with_encoders(configs)
+    def _configs(self) -> list[RunConfig]:
+        by_arm = {(cell.variant, cell.arm): cell for cell in self.grid().cells}  # seeds share an encoder and a loss
+        return [self.config(cell) for cell in by_arm.values()]
 
     def grid(self) -> Grid:
         """The cells that were asked for; an arm that does not fit a variant is left out of it.

@@ -151,7 +151,7 @@ def test_a_sweep_is_bound_to_the_content_of_its_encoder(tmp_path: Path) -> None:
     layers = (*LAYERS, values_layer("--set", {"model.encoder": str(weights.parent)}))
     plan = SWEEP.model_copy(update={"layers": layers})
     store(plan, tmp_path)  # by an earlier version
-    bound = store(plan.with_encoders([plan.base()]), tmp_path)
+    bound = store(plan.with_contents(), tmp_path)
     assert list(bound.encoders) == [str(weights.parent)]
     weights.write_bytes(b"second")
     with pytest.raises(RunError, match=r"the encoder that it was started with, and .*/encoder was changed \(digest"):

@@ -16,8 +16,9 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import Accelerator
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.run.cluster import LOOPBACK, Node
+from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import estimate
-from dice_ray.tuning.estimate import _Rehearsed, measured_share
+from dice_ray.tuning.estimate import measured_share
 from dice_ray.tuning.resources import _CONTEXT, _MARGIN, Demand, _share_of_gpu, demand, share_of, shared
 from dice_ray.tuning.sweep import SweepPlan
 from tests.machines import of_driver
@@ -168,9 +169,9 @@ def test_what_auto_stands_for_is_measured_and_said(
     """There is no GPU here: the rehearsals are given. Finds one that asks for a part of a GPU before it is measured."""
     needs: list[Demand] = []
 
-    def rehearsed(configs: object, demand: Demand) -> tuple[dict[str, _Rehearsed], list[RunError]]:
+    def rehearsed(configs: object, demand: Demand) -> tuple[dict[str, tuple[float, Rehearsal]], list[RunError]]:
         needs.append(demand)
-        return {"one": _Rehearsed(0.0, replace(REHEARSAL, peak_gpu_memory=6 * GIB, gpu_memory=24 * GIB))}, []
+        return {"one": (0.0, replace(REHEARSAL, peak_gpu_memory=6 * GIB, gpu_memory=24 * GIB))}, []
 
     monkeypatch.setattr(estimate, "_rehearse_all", rehearsed)
     said: list[str] = []

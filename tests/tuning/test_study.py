@@ -158,7 +158,7 @@ def test_a_sweep_is_bound_to_the_source_of_its_loss_and_stores_absolute_addresse
     plan = SWEEP.model_validate(SWEEP.model_dump() | {"layers": layers, "space": "mine.py:f", "sampler": "mine:g"})
     assert (plan.space, plan.sampler, plan.scheduler) == (f"{tmp_path}/mine.py:f", f"{tmp_path}/mine.py:g", "asha")
     assert f"'{tmp_path}/mine.py:build'" in str(plan.layers)
-    plan = plan.with_code([plan.base()])
+    plan = plan.with_contents()
     assert set(plan.code) == {f"{tmp_path}/mine.py:build", f"{tmp_path}/mine.py:Mine"}
     assert store(plan, tmp_path / "sweep") == read(tmp_path / "sweep") == plan
     (tmp_path / "mine.py").write_text("def build(facts): pass\nclass Mine: pass")
