@@ -165,9 +165,7 @@ class SentencePairConfig(TextClassificationConfig):
 
     Attributes:
         positive: The label of the positive class; there must be exactly one other label.
-        score: The objective: `f1` or another metric of the positive class at threshold 0.5 (`precision`, `recall`, `f2`
-            or any F-beta, `accuracy`, `balanced_accuracy`, `mcc`, `roc_auc`, `pr_auc`), or the address of a function
-            of the lists of labels and predicted labels that returns a number, the higher the better.
+        score: The objective: one of those of `text_classification` with a positive label.
         link: `softmax` gives two logits for each pair, `sigmoid` one.
         max_length: The longest row, in tokens; of a longer pair the longer sentence is truncated.
     """
@@ -217,6 +215,37 @@ class TextTask(Task[_Classified]):
         targets = {"label": torch.from_numpy(labels_of(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
+    @property
+    def _has_one_logit(self) -> bool:
+        return self.config.labels == "one" and self.config.link == "sigmoid"
+
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        num_logits = 1 if self._has_one_logit else len(self.classes)
+        return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        logits_BC = logits["label"]
+        return {"label": Term(logits_BC[:, 0] if self._has_one_logit else logits_BC, batch.targets["label"])}
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """The probability of each class."""
+        logits_BC = logits["label"].double()
+        p_BC = logits_BC.softmax(-1) if self.config.link == "softmax" else logits_BC.sigmoid()
+        probabilities: list[list[float]] = (torch.cat([1 - p_BC, p_BC], 1) if self._has_one_logit else p_BC).tolist()
+        return probabilities
+
+    @property
+    def untuned_threshold(self) -> float | None:
+        has_threshold = self.config.positive is not None or self.config.labels == "several"
+        return UNTUNED_THRESHOLD if has_threshold else None
+
+    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+        if self.untuned_threshold is None:
+            return {}
+        labels, probabilities_NC = _by_record(rows, decoded)
+        positive = probabilities_NC if self.config.labels == "several" else probabilities_NC[:, 1]
+        return threshold_decisions(positive.ravel(), labels.ravel(), self.config.objective())
+
     def predict(
         self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> TablePredictions:
@@ -252,34 +281,7 @@ class OneLabel(TextTask):
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
-        background = 0 if len(counts) == 2 else None
-        return (TermFacts("label", self.config.link, self.classes, tuple(counts), background),)
-
-    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
-        num_logits = 1 if self.config.link == "sigmoid" else len(self.classes)
-        return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
-
-    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
-        logits_BC = logits["label"]
-        return {"label": Term(logits_BC[:, 0] if self.config.link == "sigmoid" else logits_BC, batch.targets["label"])}
-
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
-        """The probability of each class."""
-        logits_BC = logits["label"].double()
-        if self.config.link == "sigmoid":
-            return [[1 - positive, positive] for positive in logits_BC[:, 0].sigmoid().tolist()]
-        probabilities: list[list[float]] = logits_BC.softmax(-1).tolist()
-        return probabilities
-
-    @property
-    def untuned_threshold(self) -> float | None:
-        return UNTUNED_THRESHOLD if self.config.positive is not None else None
-
-    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
-        if self.config.positive is None:
-            return {}
-        labels_N, probabilities_NC = _by_record(rows, decoded)
-        return threshold_decisions(probabilities_NC[:, 1], labels_N, self.config.objective())
+        return (TermFacts("label", self.config.link, self.classes, tuple(counts), 0 if len(counts) == 2 else None),)
 
     def score(
         self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
@@ -304,13 +306,13 @@ class OneLabel(TextTask):
             metrics |= chosen_f_beta(self.config.score, by_class[self.config.positive])
         names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
         metrics |= self.own_metric(metrics, *names)
+        at_threshold_N = probabilities_NC[:, 1] > decisions.get("threshold", UNTUNED_THRESHOLD)
+        tuned_items = self._items(records, labels_N, at_threshold_N) if decisions else ()
         return Scores(
             metrics,
             collapsed=len(np.unique(predicted_N)) == 1,
             items=self._items(records, labels_N, predicted_N),
-            tuned_items=self._items(records, labels_N, probabilities_NC[:, 1] > decisions["threshold"])
-            if decisions
-            else (),
+            tuned_items=tuned_items,
             label_probabilities=dict(
                 zip((record.id for record in records), probabilities_NC[range(len(labels_N)), labels_N], strict=True)
             ),
@@ -343,25 +345,6 @@ class _SeveralLabels(TextTask):
         by_label = labels_of(rows).sum(0).tolist()
         counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
         return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
-
-    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
-        return {"label": TextHead(width, len(self.classes), model.dropout, model.pooling)}
-
-    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
-        return {"label": Term(logits["label"], batch.targets["label"])}
-
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
-        """The probability of each label."""
-        probabilities: list[list[float]] = logits["label"].double().sigmoid().tolist()
-        return probabilities
-
-    @property
-    def untuned_threshold(self) -> float:
-        return UNTUNED_THRESHOLD
-
-    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
-        labels_NC, probabilities_NC = _by_record(rows, decoded)
-        return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel(), self.config.objective())
 
     def score(
         self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
