@@ -102,7 +102,8 @@ def start(
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
     config, splits, bad_row = _load(values, name, on_bad_row, guessed_ids)
-    is_longer = len(splits.train) + len(splits.dev) > len(guessed.records)
+    # A rare label may occur in later rows than those of the guess.
+    is_longer = config.task.classifies_texts and len(splits.train) + len(splits.dev) > len(guessed.records)
     # Not the task of another preset, and not the one that the positive label asks for.
     if is_longer and given.positive is None and values["task"] is guessed.task:
         guessed = _of_all_rows(guessed, splits.train)
@@ -127,9 +128,7 @@ def start(
 
 
 def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:
-    """The guess with the task of all records of the training split, whose first rows may have one label more often."""
-    if next(iter(guessed.task)) not in ("sentence_pair", "text_classification"):
-        return guessed
+    """The guess with the task of all records of the training split."""
     why = {path: reason for path, reason in guessed.why.items() if path.partition(".")[0] != "task"}
     found = task_of(records)
     return guessed if isinstance(found, str) else replace(guessed, task=found[0], why=found[1] | why)
