@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -15,9 +16,10 @@ from dice_ray.tracking import reader
 from dice_ray.tracking.sources import Stage, StoredRun
 from tests.golden.conftest import Golden
 
+Points: TypeAlias = float | Sequence[float]
 BEGIN, HOUR = 1_700_000_000_000, 3_600_000
 """In milliseconds."""
-FAILED = {"state": "failed", "failure": "the loss must be finite,\ngot nan at step 3"}
+FAILED: dict[str, Any] = {"state": "failed", "failure": "the loss must be finite,\ngot nan at step 3"}
 ITEMS = [f"i{number}" for number in range(40)]
 POSITIVE = ITEMS[:10]
 
@@ -33,7 +35,7 @@ class Store:
         self,
         id_: str,
         tags: Mapping[str, object],
-        metrics: Mapping[str, float | Sequence[float]] | None = None,
+        metrics: Mapping[str, Points] | None = None,
         params: Mapping[str, object] | None = None,
         files: Mapping[str, str] | None = None,
     ) -> None:
@@ -110,7 +112,7 @@ def _cell(
     files: Mapping[str, str] = {}
     if own["state"] == "done" and "variant" not in own:
         score, files = _counts((arm, seed), score)
-    found = {
+    found: dict[str, Points] = {
         "dev/f1": [score - 0.1, score],
         "dev/best_f1": score,
         "test/f1": score,
@@ -133,7 +135,7 @@ def study_over_seeds(store: Store) -> None:
     for (arm, mean), seed in product(
         {"cross_entropy": 0.7, "dice": 0.95, "tversky": 0.71, "none": 0.0}.items(), range(5)
     ):
-        failed = FAILED if (arm, seed) == ("tversky", 3) else {}
+        failed: dict[str, Any] = FAILED if (arm, seed) == ("tversky", 3) else {}
         score = mean + (_noise(arm, seed) / 20 if mean else 0)
         _cell(store, arm, seed, score, data="mrpc", published="mrpc", **failed)
 
@@ -166,7 +168,11 @@ def _trials(store: Store, num: int, **tags: object) -> None:
         drawn = {"loss": loss, "training.lr": f"{1e-4 * number:.1e}", f"loss.{loss}.gamma": 0.5 * number}
         state: Mapping[str, object] = {5: FAILED, 7: {"state": "pruned"}}.get(number, {"state": "done"})
         score = 0.7 + _noise(loss, number) / 4
-        found = {"dev/f1": [score - 0.2, score, score - 0.1], "dev/best_f1": score, "dev/recall": 0.9 - score / 2}
+        found: dict[str, Points] = {
+            "dev/f1": [score - 0.2, score, score - 0.1],
+            "dev/best_f1": score,
+            "dev/recall": 0.9 - score / 2,
+        }
         found |= {"dev/kept_recall": 0.9 - score / 2, "dev/kept_precision": score}
         own = {"kind": "trial", "searched": " ".join(drawn), "seed": 0, "constant.dev/constant_f1": 0.4}
         store.add(f"{number:04d}", {**own, **state}, found, drawn | {"training.epochs": 3})
@@ -188,7 +194,7 @@ def runs_trained_alone(store: Store) -> None:
     for number, loss in enumerate(("dice", "focal", "dice")):
         score = 0.7 + _noise(number) / 5
         state: Mapping[str, object] = FAILED if number == 2 else {"state": "done"}
-        found = {} if number == 2 else {"dev/f1": [score - 0.1, score], "dev/best_f1": score}
+        found: dict[str, Points] = {} if number == 2 else {"dev/f1": [score - 0.1, score], "dev/best_f1": score}
         own = {"kind": "run", "metric": "dev/f1", "seed": number, "constant.dev/constant_f1": 0.4}
         store.add(f"run{number}", {**own, **state}, found, {"loss": loss, "training.lr": 2e-5})
 
