@@ -58,7 +58,7 @@ def cli(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> C
 def shape(value: object) -> object:
     """A JSON document with the type of each value in its place, and the different types of the items of each list."""
     if isinstance(value, dict):
-        return {key: shape(each) for key, each in value.items()}
+        return {key: shape(value[key]) for key in sorted(value)}
     if isinstance(value, list):
         return list({json.dumps(each): each for each in map(shape, value)}.values())
     kinds: Sequence[tuple[type, str]] = ((bool, "bool"), (int | float, "number"), (str, "text"))  # type: ignore[assignment]
