@@ -65,17 +65,8 @@ def tried(name: str, tries: int, results: Path) -> None:
     if done >= tries:
         return
     print(f"{time.strftime('%H:%M:%S')} {name}: {tries - done} tries", flush=True)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.faults",
-        "--row",
-        name,
-        "--tries",
-        str(tries - done),
-        "--results",
-        str(results),
-    ]
+    options = ["--row", name, "--tries", str(tries - done), "--results", str(results)]
+    command = [sys.executable, "-m", "tests.faults", *options]
     if name in MOUNTING:
         command = ["unshare", "--user", "--map-root-user", "--mount", *command]
     with (

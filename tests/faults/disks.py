@@ -56,7 +56,7 @@ def _full_once(where: str, is_freed: bool, above: Path, folder: Path) -> Try:
     places = {place: folder / place for place in ("dice_ray_runs", "cache", "store", "tmp")}
     for place in places.values():
         place.mkdir()
-    faults = []
+    faults: list[str] = []
     with disk(places[where]):
         store = lone.new_store(above, places["store"])
         environment = {
@@ -78,9 +78,7 @@ def _full_once(where: str, is_freed: bool, above: Path, folder: Path) -> Try:
         elif code and "space left" not in driver.messages and "disk" not in driver.messages:
             faults.append(f"exit {code} without a word of the disk: {driver.messages[-300:]}")
         filling.unlink(missing_ok=True)
-        with lone.driver(folder, *lone.TRAIN, **environment) as driver:
-            if again := driver.wait():
-                faults.append(f"the run cannot go on: exit {again}: {driver.messages[-300:]}")
+        lone.must_end(folder, lone.TRAIN, faults, **environment)
         return lone.checked(moment, seconds if code else None, store, faults)
 
 

@@ -40,12 +40,10 @@ def after_a_kill(then: Callable[[str, Path], Try], folder: Path, tries: int) -> 
                 yield checked(partial(then, moment, work))
 
 
-def _resumed(moment: str, work: Path, faults: list[str], command: tuple[str, ...] = TRAIN) -> Try:
+def _resumed(moment: str, work: Path, faults: list[str]) -> Try:
     """Resume the run, which must end."""
-    with lone.driver(work, *command) as driver:
-        if code := driver.wait():
-            faults.append(f"exit {code}: {driver.messages[-300:]}")
-    return lone.checked(moment, None, _store(work), faults, (command[-1],))
+    lone.must_end(work, TRAIN, faults)
+    return lone.checked(moment, None, _store(work), faults)
 
 
 def _store(work: Path) -> str:
@@ -58,14 +56,15 @@ def moved(moment: str, work: Path) -> Try:
 
 
 def renamed(moment: str, work: Path) -> Try:
-    """The run goes on under its new name, and the one of the old name stays as it was killed."""
-    runs = work / "dice_ray_runs"
-    (runs / NAME).rename(runs / ELSEWHERE[-1])
+    """The run goes on under its new name, and the one of the old name stays as it was killed where MLflow knows it."""
+    folder = work / "dice_ray_runs"
+    (folder / NAME).rename(folder / ELSEWHERE[-1])
     faults: list[str] = []
-    with lone.driver(work, *ELSEWHERE) as driver:
-        if code := driver.wait():
-            faults.append(f"exit {code}: {driver.messages[-300:]}")
-    return _only(ELSEWHERE[-1], moment, work, faults, {NAME: "KILLED"})
+    lone.must_end(work, ELSEWHERE, faults)
+    runs = read("train", _store(work))
+    if (found := runs[runs["id"] == NAME]["status"].tolist()) not in ([], ["KILLED"]):
+        faults.append(f"{NAME} is {found} in MLflow")
+    return lone.checked(moment, None, _store(work), faults, (ELSEWHERE[-1],), others=(NAME,))
 
 
 def copied(moment: str, work: Path) -> Try:
@@ -74,19 +73,8 @@ def copied(moment: str, work: Path) -> Try:
     shutil.copytree(runs / NAME, runs / ELSEWHERE[-1])
     faults: list[str] = []
     for command in random.sample([TRAIN, ELSEWHERE], 2):
-        with lone.driver(work, *command) as driver:
-            if code := driver.wait():
-                faults.append(f"{command[-1]}: exit {code}: {driver.messages[-300:]}")
+        lone.must_end(work, command, faults)
     return lone.checked(moment, None, _store(work), faults, (NAME, ELSEWHERE[-1]))
-
-
-def _only(name: str, moment: str, work: Path, faults: list[str], others: dict[str, str]) -> Try:
-    """The run of this name is whole; the others have these states where MLflow knows them."""
-    runs = read("train", _store(work))
-    for id_, state in others.items():
-        if (found := runs[runs["id"] == id_]["status"].tolist()) not in ([], [state]):
-            faults.append(f"{id_} is {found} in MLflow")
-    return lone.checked(moment, None, _store(work), faults, (name,), others=tuple(others))
 
 
 def read_only(moment: str, work: Path) -> Try:
@@ -132,7 +120,7 @@ def _two_drivers(above: Path, work: Path) -> Try:
     refused = [driver for driver, code in zip((first, second), codes, strict=True) if code]
     if len(refused) == 2 or any("must have one driver" not in driver.messages for driver in refused):
         faults.append(f"exit {codes}: {' and '.join(driver.messages[-200:] for driver in refused)}")
-    return lone.checked(moment, seconds if refused else None, f"sqlite:///{work / 'mlflow.db'}", faults)
+    return lone.checked(moment, seconds if refused else None, _store(work), faults)
 
 
 ROWS: Final[Rows] = {

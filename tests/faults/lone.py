@@ -91,6 +91,13 @@ def driver(folder: Path, *words: str, output: str = "driver.txt", **environment:
         process.join()
 
 
+def must_end(folder: Path, words: tuple[str, ...], faults: list[str], **environment: str) -> None:
+    """Run `dice-ray` with these words, which must end well: what it says else is a fault."""
+    with driver(folder, *words, **environment) as process:
+        if code := process.wait():
+            faults.append(f"{words[-1]} cannot go on: exit {code}: {process.messages[-300:]}")
+
+
 def _main(folder: Path, words: tuple[str, ...], output: str, environment: Mapping[str, str]) -> NoReturn:
     from dice_ray.cli.app import main
 

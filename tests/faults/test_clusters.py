@@ -1,4 +1,4 @@
-"""A trial of two workers on two machines, one of which is lost: it waits for another, or goes on with one worker."""
+"""Clusters that change: one of two machines of a trial is lost, and the autoscaler starts machines for a sweep."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dice_ray.config.schema import LaunchConfig
 from dice_ray.run import single
 from dice_ray.tracking.reader import curves
 from dice_ray.tuning.plan_file import read
-from tests.faults.sweeps import NAME, NUM_STEPS, Sweep
-from tests.machines import Machines, machines
+from tests.faults.sweeps import NAME, NUM_STEPS, NUM_TRIALS, Sweep
+from tests.machines import Machines, head, machines
 
 TWO_WORKERS: Final = ("launch.workers=2",)
 ELASTIC: Final = (*TWO_WORKERS, "launch.min_workers=1", "model.dropout=0.0")
@@ -89,6 +89,22 @@ def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same
     assert {step for step, _ in found} == {step for step, _ in undisturbed}
     # `abs` for the calibration error alone, which is .001: float32 has no more digits of it.
     assert found == pytest.approx({key: undisturbed[key] for key in found}, rel=1e-5, abs=1e-7)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_the_autoscaler_starts_machines_for_a_sweep_which_uses_them(tmp_path: Path) -> None:
+    """Finds trials that wait within the driver, where the autoscaler does not see them."""
+    (tmp_path / "hold").touch()
+    with tempfile.TemporaryDirectory(prefix="dr-") as folder, head(Path(folder), most_machines=3) as growing:
+        environment = {name: value for name, value in growing.environment.items() if name != "RAY_API_SERVER_ADDRESS"}
+        environment |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+        sweep = Sweep(tmp_path, Path(folder), options=("--address", growing.ray), environment=environment)
+        with sweep.driver() as driver:
+            assert sweep.wait_for(driver, lambda: len(sweep.ledger.unfinished) == 3)
+            (tmp_path / "hold").unlink()
+            assert driver.wait(300) == 0
+    assert len(sweep.ledger.outcomes) == NUM_TRIALS
 
 
 def _wait(condition: Callable[[], bool], driver: subprocess.Popen[bytes]) -> None:
