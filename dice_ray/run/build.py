@@ -226,11 +226,13 @@ def _sampling_weights(config: RunConfig, prepared: PreparedData) -> list[float] 
     return oversampling.weights([row["label"] == label for row in prepared.train.rows])
 
 
-def train_here(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
+def train_here(
+    config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never, parts: Parts | None = None
+) -> Events:
     """Train a run, or a worker's part of it; after the first checkpoint, the folder can be used to predict."""
     if config.launch.threads is not None:
         torch.set_num_threads(config.launch.threads)
-    parts = build(config)
+    parts = parts or build(config)
     if workers.rank() == 0:
         prepared = prepare(config)
         trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)

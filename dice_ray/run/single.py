@@ -36,7 +36,7 @@ from dice_ray.tracking import environment, reader, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.evaluate import never
-from dice_ray.training.loop import Evaluation
+from dice_ray.training.loop import Evaluation, Parts
 
 _DESCRIPTION = (
     "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
@@ -45,23 +45,26 @@ _DESCRIPTION = (
 """Of their experiment in MLflow."""
 
 
-def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
+def train(
+    config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never, parts: Parts | None = None
+) -> Events:
     """Train a run, yielding progress after each step and evaluations; a run that was interrupted is resumed.
 
     Closing the generator stops the run and frees its workers. Once `is_stopped()`, the run writes a checkpoint and
-    ends.
+    ends. `parts` is what `build` made of this configuration, if it was called before.
 
     Raises:
         RunError: The run is one of several workers, and its folder is a URL.
     """
     config = fix_precision(config)
-    if config.launch.uses_ray_train and (url := store_url()):
+    if not config.launch.uses_ray_train:
+        return train_here(config, folder, is_stopped, parts)
+    if url := store_url():
         raise RunError(
             "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
             f"{without_password(url)}"
         )
-    start = train_on_ray if config.launch.uses_ray_train else train_here
-    return start(config, folder, is_stopped)
+    return train_on_ray(config, folder, is_stopped)
 
 
 def evaluations(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
@@ -94,12 +97,13 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     """
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
-    # What is refused must not take the run's name. Ray Train's workers build the model on other machines.
+    # First, since what is refused must not take the run's name. Ray Train's workers build the model on other machines.
+    parts: Parts | None = None
     if config.launch.uses_ray_train:
         check_fits(config, prepared)
     else:
         check_machine(config)
-        build(config)
+        parts = build(config)
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
     if warning := loaded.few_items():
@@ -145,7 +149,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)
                 if screen and (unused := cluster.unused_gpus(launch, ray.nodes)):
                     screen.show(unused)
-            for event in train(config, folder, driver.is_stopped):
+            for event in train(config, folder, driver.is_stopped, parts):
                 if screen:
                     screen.show(event)
                 if isinstance(event, Evaluation):

@@ -18,6 +18,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, InputError, RunError
+from dice_ray.models.encoder import load_encoder
 from dice_ray.run import build, single, trained
 from dice_ray.run.driver import Driver
 from dice_ray.tasks.predictions import Threshold
@@ -172,6 +173,20 @@ def test_data_that_is_gone_is_named(run: Path) -> None:
         best.labelled("dev")
     with pytest.raises(DataError, match=r"must be dev or test, or an existing file, got 'nothing\.tsv'"):
         best.labelled("nothing.tsv")
+
+
+def test_a_run_trained_alone_loads_its_encoder_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model that shows whether the settings can be trained is the one that is trained."""
+    loaded = []
+
+    def counted(*arguments: Any) -> Any:
+        loaded.append(arguments)
+        return load_encoder(*arguments)
+
+    monkeypatch.setattr("dice_ray.run.build.load_encoder", counted)
+    config = config_of(tmp_path / "data", **{"training.epochs": 1})
+    assert single.train_alone(build.fix_precision(config), tmp_path / "run", "train", Driver())
+    assert len(loaded) == 1
 
 
 def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
