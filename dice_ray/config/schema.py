@@ -31,41 +31,6 @@ def _whole_or_part(gpus: object) -> float | Literal["auto"]:
     return int(number) if number.is_integer() else number
 
 
-Accelerator: TypeAlias = Literal[
-    "A100",
-    "A100-40G",
-    "A100-80G",
-    "A10G",
-    "B200",
-    "B300",
-    "GB200",
-    "GB300",
-    "H100",
-    "H20",
-    "H200",
-    "K80",
-    "L4",
-    "L40S",
-    "P100",
-    "P4",
-    "RTX-PRO-6000",
-    "T4",
-    "V100",
-    "AMD-Instinct-MI100",
-    "AMD-Instinct-MI210",
-    "AMD-Instinct-MI250X",
-    "AMD-Instinct-MI250X-MI250",
-    "AMD-Instinct-MI300A",
-    "AMD-Instinct-MI300X-HF",
-    "AMD-Instinct-MI300X-OAM",
-    "AMD-Instinct-MI308X",
-    "AMD-Instinct-MI325X-OAM",
-    "AMD-Instinct-MI350X-OAM",
-    "AMD-Instinct-MI355X-OAM",
-]
-"""The names of GPUs that torch supports by CUDA or ROCm, as Ray calls them (`ray.util.accelerators`)."""
-
-
 class LaunchConfig(Settings):
     """Where a run is trained. Results do not depend on it, except that workers draw different dropout masks.
 
@@ -80,7 +45,8 @@ class LaunchConfig(Settings):
             first steps of trials, and lets as many share a GPU as its memory holds; without GPUs it is 0. Trials and
             workers that ask for none are trained on CPUs. A run that one process trains alone takes a GPU if there is
             one, and does not share it.
-        accelerator_type: The kind of GPU that workers are placed on, where a cluster has several kinds.
+        accelerator_type: The kind of GPU that workers are placed on, where a cluster has several kinds; any
+            that Ray's machines have, as `ray status` names it (`accelerator_type:A100`).
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
 
@@ -89,7 +55,7 @@ class LaunchConfig(Settings):
     how: Literal["auto", "ray_train"] = "auto"
     threads: int | None = Field(None, ge=1, le=1024)
     gpus: Annotated[float | Literal["auto"], PlainValidator(_whole_or_part)] = 0
-    accelerator_type: Accelerator | None = None
+    accelerator_type: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     max_failures: int = Field(2, ge=0)
 
     def num_gpus(self, auto: float) -> float:

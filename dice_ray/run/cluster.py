@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dice_ray.errors import InputError, RunError, counted, first_line
+from dice_ray.errors import InputError, RunError, counted, first_line, meant
 from dice_ray.files import store_url
 from dice_ray.output import redirected
 from dice_ray.run import ray_internals
@@ -268,9 +268,12 @@ def _init(address: str, options: Mapping[str, Any]) -> None:
 
 def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
     """Raises a RunError where no machine has this kind of GPU: Ray would wait for one for ever."""
-    if kind and not any(kind in node.accelerators for node in nodes):
-        found = ", ".join(sorted({each for node in nodes for each in node.accelerators})) or "none"
-        raise RunError(f"a machine must have a GPU {kind} (launch.accelerator_type), got {found}")
+    found = sorted({each for node in nodes for each in node.accelerators})
+    if kind and kind not in found:
+        raise RunError(
+            f"a machine must have a GPU {kind} (launch.accelerator_type), got {', '.join(found) or 'none'}"
+            f"{meant(kind, found)}"
+        )
 
 
 def check_gpus(needed: float, available: int) -> None:
