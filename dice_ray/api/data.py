@@ -15,7 +15,7 @@ from dice_ray.files import is_url, parted, without_password
 
 if TYPE_CHECKING:
     from analysis.report import Report
-    from dice_ray.config.starter import Starter
+    from dice_ray.config.init import Starter
     from dice_ray.data.cache import CacheEntryInfo
     from dice_ray.data.reading import OnBadRow
     from dice_ray.tasks.inspection import Inspection
@@ -52,7 +52,7 @@ def init(
         out: The preset's file; by default the name of the training file with `.yaml`, in the working directory.
         overwrite: Whether an existing file may be replaced.
     """
-    from dice_ray.config.starter import start, target
+    from dice_ray.config.init import start, target
     from dice_ray.data.folders import files_of_splits
     from dice_ray.data.formats.base import Given
     from dice_ray.data.urls import local_file

@@ -68,8 +68,8 @@ def preset_of(preset: Preset) -> str | Path:
         UnknownNameError: The training split lacks a column that is named; the error lists its columns.
         DataError: Columns or task cannot be guessed, or a row cannot be read.
     """
+    from dice_ray.config.init import start
     from dice_ray.config.load import read_layer
-    from dice_ray.config.starter import start
     from dice_ray.data.formats.base import Given
     from dice_ray.files import write_atomically
 

@@ -15,7 +15,7 @@ import pytest
 
 from dice_ray.data.formats.base import Given
 from dice_ray.data.formats.encodings import guess_encoding
-from dice_ray.data.formats.text import BINARY, lines
+from dice_ray.data.formats.text import _BINARY, lines
 from dice_ray.data.guess import guess
 from dice_ray.errors import DataError
 
@@ -79,7 +79,7 @@ def test_half_a_surrogate_pair_is_a_bad_row_of_a_file_in_utf_8(tmp_path: Path) -
     assert guess_encoding(path) == ("utf-8", "")
 
 
-@pytest.mark.parametrize("magic", BINARY)
+@pytest.mark.parametrize("magic", _BINARY)
 def test_a_binary_file_is_named_and_not_read_as_text(magic: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_bytes(magic + b"text,label\n" * 9)

@@ -23,29 +23,50 @@ ID: Final = "id"
 """The column that predictions take the ids from where the data have no column of ids."""
 ONE_HOT: Final = "one_hot "
 """The beginning of the use of a column of one label."""
-APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|nan""")
+_APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+_ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|nan""")
 """A text in an array as NumPy writes it, or what stands for a missing one, or for those left out of a long array."""
-ARRAY: Final = re.compile(rf"\[(?:{ITEM.pattern})(?:\s+(?:{ITEM.pattern}))+\]")
+_ARRAY: Final = re.compile(rf"\[(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\]")
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
 
 class ColumnsBranch(Branch, ABC):
-    """The columns of one kind of record.
+    """Which columns of a row make a record.
 
     Attributes:
         id: The column of the record's id; without one, the line number is the id.
     """
 
     record_type: ClassVar[type[Record]]
-    texts: ClassVar[tuple[str, ...]]
-    """The uses of the columns of texts."""
 
     id: Column | None = None
 
+    def yields(self) -> type[Record]:
+        """The type of the records."""
+        return self.record_type
+
+    @abstractmethod
     def used(self, labels: Labels = "read") -> dict[str, Column]:
         """The columns that a row must have, by their use."""
+
+    @abstractmethod
+    def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
+        """The record of a row, or why there is none, from the values of its used columns: strings, but for lists and
+        labels.
+        """
+
+
+class _LabelledColumns(ColumnsBranch, ABC):
+    """Texts, and a label or labels.
+
+    Attributes:
+        texts: The uses of the columns of texts.
+    """
+
+    texts: ClassVar[tuple[str, ...]]
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
         no_columns = {"separator", "one_hot", "lists"} | ({"label"} if labels == "ignored" else set())
         columns = {name: getattr(self, name) for name in type(self).model_fields if name not in no_columns}
         return {use: column for use, column in columns.items() if column is not None}
@@ -62,16 +83,7 @@ class ColumnsBranch(Branch, ABC):
         """Whether a cell can hold several labels: an empty one then means that no label applies, not a missing one."""
         return False
 
-    def has_text(self, values: Mapping[str, Any]) -> bool:
-        """Whether a text is not empty; of a pair, one of them may be."""
-        return any(values[use].strip() for use in self.texts)
-
-    def yields(self) -> type[Record]:
-        """The type of the records."""
-        return self.record_type
-
     def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
-        """The record of a row, or why there is none, from the values of its used columns; the label may be a list."""
         values = self.with_label(values)
         if "label" not in values:  # to predict, each row is kept
             return self.record(line, values, [])
@@ -85,7 +97,8 @@ class ColumnsBranch(Branch, ABC):
         labels = [part for cell in cells for part in cell if part]
         if not labels and (label is None or not self.holds_several(label)):
             return Drop(line, UNLABELLED)
-        if not self.has_text(values):
+        # Of a pair, one text may be empty.
+        if not any(values[use].strip() for use in self.texts):
             return Drop(line, NO_TEXT)
         return self.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
 
@@ -94,7 +107,7 @@ class ColumnsBranch(Branch, ABC):
         """The record of a row, from the values of its used columns and its labels, which are empty if ignored."""
 
 
-class PairColumns(ColumnsBranch):
+class PairColumns(_LabelledColumns):
     """Two sentences and a label.
 
     Attributes:
@@ -121,7 +134,7 @@ class PairColumns(ColumnsBranch):
         return Kept(line, PairRecord(values.get("id", str(line)), values["first"], values["second"], *(labels or [""])))
 
 
-class TextColumns(ColumnsBranch):
+class TextColumns(_LabelledColumns):
     """A text and its label or labels.
 
     Attributes:
@@ -157,7 +170,7 @@ class TextColumns(ColumnsBranch):
             return values
         cells = {use.removeprefix(ONE_HOT): cell for use, cell in values.items() if use.startswith(ONE_HOT)}
         others = {use: value for use, value in values.items() if not use.startswith(ONE_HOT)}
-        applies = {name: APPLIES.get(str(cell).strip().lower()) for name, cell in cells.items()}
+        applies = {name: _APPLIES.get(str(cell).strip().lower()) for name, cell in cells.items()}
         if not cells:  # labels are ignored
             return others
         # Jigsaw marks rows without labels by -1.
@@ -195,8 +208,8 @@ def literal(cell: str) -> Any:
     try:
         with warnings.catch_warnings(action="ignore"):  # of a backslash in a text
             # Python would join the texts of an array to one, as no commas separate them.
-            if ARRAY.fullmatch(cell.strip()):
-                return [ast.literal_eval(text) if text else None for text in ITEM.findall(cell)]
+            if _ARRAY.fullmatch(cell.strip()):
+                return [ast.literal_eval(text) if text else None for text in _ITEM.findall(cell)]
             value = ast.literal_eval(cell.strip())
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: `{{}}`
         return cell

@@ -18,14 +18,14 @@ from dice_ray.data.formats.base import Bad
 from dice_ray.data.formats.text import blocks, lines, unreadable
 from dice_ray.errors import DataError
 
-SPACE: Final = re.compile(r"[ \t\n\r]*")
-LONGEST_LINE: Final = 2**24
+_SPACE: Final = re.compile(r"[ \t\n\r]*")
+_LONGEST_LINE: Final = 2**24
 """The characters of a line from which it is a document: no row is as long."""
-WORDS: Final = frozenset(["tokens", "words", "tokenized_text"])
+_WORDS: Final = frozenset(["tokens", "words", "tokenized_text"])
 """Keys of the words of a text."""
-TEXTS: Final = WORDS | {"text", "sentence", "content", "question", "context"}
+_TEXTS: Final = _WORDS | {"text", "sentence", "content", "question", "context"}
 """Keys of a text or its words."""
-LONGEST_TOKEN: Final = 16
+_LONGEST_TOKEN: Final = 16
 """The characters of an unfinished literal or escape at the end of a block."""
 
 
@@ -44,7 +44,7 @@ def parse_json(text: str) -> Any:
         NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
     """
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
     except RecursionError:
@@ -53,7 +53,7 @@ def parse_json(text: str) -> Any:
         raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
 
 
-def refuse_constant(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     """Refuses NaN and infinity, for `parse_constant` of a JSON decoder."""
     raise ValueError(f"{constant}, which is no JSON")
 
@@ -192,14 +192,14 @@ class _Document:
     def __init__(self, texts: Iterator[str]) -> None:
         self._blocks = texts
         self._text, self._at, self._line = "", 0, 1
-        self._decoder = JSONDecoder(parse_constant=refuse_constant)
+        self._decoder = JSONDecoder(parse_constant=_refuse_constant)
         self.num_items = 0
         self.is_list = False
 
     def peek(self) -> str:
         """The next character that is no white space; empty at the end."""
         while True:
-            found = SPACE.match(self._text, self._at)
+            found = _SPACE.match(self._text, self._at)
             self._at = found.end() if found else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
@@ -220,7 +220,7 @@ class _Document:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except JSONDecodeError as error:
-                is_cut = error.msg.startswith("Unterminated") or error.pos + LONGEST_TOKEN >= len(self._text)
+                is_cut = error.msg.startswith("Unterminated") or error.pos + _LONGEST_TOKEN >= len(self._text)
                 if not is_cut or not self._more():
                     raise self._error(error.msg, error.pos) from None
             except RecursionError:
@@ -287,7 +287,7 @@ def _is_document(path: Path, encoding: str) -> bool:
     for block in blocks(path, encoding):
         text = (text + block).lstrip()
         line, newline, rest = text.partition("\n")
-        if rest.strip() or len(text) > LONGEST_LINE:
+        if rest.strip() or len(text) > _LONGEST_LINE:
             break
     else:
         return text.startswith(("[", "{"))
@@ -353,7 +353,7 @@ def _is_row(item: Any, root: dict[str, Any]) -> bool:
 
 
 def _has_text(root: dict[str, Any]) -> bool:
-    return not TEXTS.isdisjoint(root) or any(isinstance(value, str) and " " in value for value in root.values())
+    return not _TEXTS.isdisjoint(root) or any(isinstance(value, str) and " " in value for value in root.values())
 
 
 def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:
@@ -362,7 +362,7 @@ def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:
     are_equally_long = all(isinstance(column, list) for column in columns) and len(set(map(len, columns))) == 1
     are_rows = are_equally_long and len(columns) > 1 and len(columns[0]) > 1
     # Else it may be a single row with a list of words and a list of tags.
-    if not are_rows or any(_are_words(root[key]) for key in WORDS & root.keys()):
+    if not are_rows or any(_are_words(root[key]) for key in _WORDS & root.keys()):
         return [root]
     if not any(isinstance(value, str) and " " in value for column in columns for value in column[:20]):
         return [root]

@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeAlias
 
 from dice_ray.data.formats.base import NO_WORDS, READER, UNLABELLED, Attempt, Bad, Drop, Guess, Kept, Labels, RowResult
+from dice_ray.data.formats.columns import Column, ColumnsBranch
 from dice_ray.data.formats.questions import Several, answered_question, guess_questions
 from dice_ray.data.formats.span_files import annotated
 from dice_ray.data.formats.spans import SpanSettings, guess_spans
 from dice_ray.data.formats.tags import TagKind, guess_tagging, is_tag_set, named, tag_kind, tagged_record, tags_of
-from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
+from dice_ray.data.records import QuestionRecord, TaggedRecord
 from dice_ray.errors import shown
-from dice_ray.settings import Branch, Nested
+from dice_ray.settings import Nested
 
 ReadColumns: TypeAlias = Callable[[Nested], Attempt]
 """Reads the first rows with this value of the reader's `columns`."""
@@ -25,31 +26,21 @@ _TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
 """The names of columns of tags: others may hold anything that a word has, such as its head or its language."""
 
 
-class ListBranch(Branch, ABC):
+class ListBranch(ColumnsBranch, ABC):
     """The columns of one kind of record, some of which hold lists.
 
     Attributes:
         id: The column of the record's id; without one, the line number is the id.
     """
 
-    record_type: ClassVar[type[Record]]
     uses: ClassVar[tuple[str, ...]]
     """The fields that name a column, the labels last."""
 
     id: str | None = None
 
-    def used(self, labels: Labels = "read") -> dict[str, str]:
-        """The columns that a row must have, by their use."""
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
         uses = ("id", *(self.uses if labels == "read" else self.uses[:-1]))
         return {use: column for use in uses if (column := getattr(self, use)) is not None}
-
-    def yields(self) -> type[Record]:
-        """The type of the records."""
-        return self.record_type
-
-    @abstractmethod
-    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
-        """The record of a row, from the values of its used columns; all but lists and labels are strings."""
 
     @classmethod
     @abstractmethod
@@ -88,7 +79,7 @@ class TaggedColumns(ListBranch):
     scheme: TagKind = "spans"
     names: tuple[str, ...] = ()
 
-    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
+    def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
         words = values["words"]
         if not _all(words, str):
             return Bad(line, f"a list of texts as {self.words!r}", shown(words))
@@ -183,7 +174,7 @@ class SpanColumns(SpanSettings, ListBranch):
     text: str = "text"
     spans: str = "spans"
 
-    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
+    def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
         row = {"text": values["text"], "spans": values.get("spans")}
         if "spans" in values and row["spans"] is None:
             return Drop(line, UNLABELLED)
@@ -235,11 +226,11 @@ class QuestionColumns(ListBranch):
     start: str | None = None
     several: Several = "alternatives"
 
-    def used(self, labels: Labels = "read") -> dict[str, str]:
-        start = {"start": self.start} if labels == "read" and self.start is not None else {}
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        start: dict[str, Column] = {"start": self.start} if labels == "read" and self.start is not None else {}
         return super().used(labels) | start
 
-    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
+    def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
         answers = _answers(values.get("answers"), values.get("start"))
         if isinstance(answers, str):
             return Bad(line, f"{answers} as {self.answers!r}", shown(values["answers"]))

@@ -29,7 +29,7 @@ from dice_ray.data.formats.text import RowPlace, spaced_words
 from dice_ray.data.records import AnswerSpan, QueryRecord, QuestionRecord
 from dice_ray.errors import shown
 
-MISPLACED: Final = "an answer that does not stand at its answer_start"
+_MISPLACED: Final = "an answer that does not stand at its answer_start"
 _SEVERAL_PLACES: Final = (
     "an answer without answer_start that occurs several times in its text, of which the first is taken"
 )
@@ -117,7 +117,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
         if "answer_start" not in found and question.context.count(text) > 1:
             notes.add(_SEVERAL_PLACES)
     if any(span.start < 0 for span in spans):
-        notes.add(MISPLACED)
+        notes.add(_MISPLACED)
     grouped = (tuple(spans),) if several == "spans" and spans else tuple((span,) for span in spans)
     return Kept(place, replace(question, answers=grouped), tuple(sorted(notes)))
 

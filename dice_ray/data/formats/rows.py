@@ -29,7 +29,6 @@ from dice_ray.data.formats.candidates import choose_columns
 from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import (
-    ListBranch,
     QuestionColumns,
     ReadColumns,
     SpanColumns,
@@ -42,16 +41,16 @@ from dice_ray.data.split_names import lists_of_splits
 from dice_ray.errors import DataError, first_line, meant, shown
 from dice_ray.settings import Choice
 
-ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+_ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
 """The class names of each column of class labels."""
 
 
-def class_names(features: Mapping[str, Any]) -> ClassNames:
+def class_names(features: Mapping[str, Any]) -> _ClassNames:
     """The class names in features, as `Features.to_dict` or the metadata of a Parquet file write them."""
     return {column: names for column, feature in features.items() if (names := _names(feature))}
 
 
-def class_names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> ClassNames:
+def _class_names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> _ClassNames:
     """The class names in the metadata that `datasets` writes into a Parquet file; empty for other files."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
@@ -60,7 +59,7 @@ def class_names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> ClassName
     return class_names(features) if isinstance(features, dict) else {}
 
 
-def to_class_names(value: Any, names: tuple[str, ...]) -> Any:
+def _to_class_names(value: Any, names: tuple[str, ...]) -> Any:
     """Replace a class number, or a list of them, by names; -1 outside a list is no label, as GLUE's test sets have it.
 
     Raises:
@@ -92,7 +91,7 @@ RowColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | TaggedColumns | SpanColumns | QuestionColumns, Choice()
 ]
 """The columns of rows with named columns, some of which may hold lists."""
-BATCH_SIZE = 1000
+_BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
 _LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 """The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
@@ -190,7 +189,7 @@ class ParquetConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         used = {use: str(column) for use, column in self.columns.used(labels).items()}
-        with table_of(path) as (schema, batches):
+        with _table_of(path) as (schema, batches):
             if labels == "ignored" and used.get("id") not in schema.names:
                 used.pop("id", None)  # a file to predict need not have ids
                 used |= {"id": ID} if ID in schema.names else {}
@@ -198,7 +197,7 @@ class ParquetConfig(ReaderBranch):
             if missing := [name for name in names if name not in schema.names]:
                 known = ", ".join(map(repr, schema.names))
                 raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
-            classes = class_names_in_metadata(schema.metadata)
+            classes = _class_names_in_metadata(schema.metadata)
             line = 0
             for batch in batches(names):
                 numbered = enumerate(batch.to_pylist(), start=line + 1)
@@ -207,7 +206,7 @@ class ParquetConfig(ReaderBranch):
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:
-        with table_of(sample.path) as (schema, batches):
+        with _table_of(sample.path) as (schema, batches):
             rows = list(islice((row for batch in batches(schema.names) for row in batch.to_pylist()), NUM_ROWS))
         return _guess_rows(cls, sample, rows, f"{'An Arrow' if cls is ArrowConfig else 'A Parquet'} file.")
 
@@ -224,7 +223,7 @@ class ArrowConfig(ParquetConfig):
 
 
 @contextmanager
-def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
+def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
     """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
     from pyarrow import parquet
 
@@ -233,7 +232,7 @@ def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iter
         with path.open("rb") as file:
             if kind == "Parquet":
                 table = parquet.ParquetFile(file)
-                yield table.schema_arrow, lambda names: table.iter_batches(BATCH_SIZE, columns=names)
+                yield table.schema_arrow, lambda names: table.iter_batches(_BATCH_SIZE, columns=names)
             elif file.read(6) == b"ARROW1":
                 opened = pa.ipc.open_file(file)
                 numbers = range(opened.num_record_batches)
@@ -255,10 +254,10 @@ def _sound(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
 
 
 def read_named_rows(
-    columns: ColumnsBranch | ListBranch,
+    columns: ColumnsBranch,
     rows: Iterable[tuple[int, Any]],
     labels: Labels = "read",
-    classes: ClassNames | None = None,
+    classes: _ClassNames | None = None,
 ) -> Iterator[RowResult]:
     """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
@@ -270,7 +269,7 @@ def read_named_rows(
             continue
         for column, names in numbered.items():
             try:
-                row[column] = to_class_names(row[column], names)
+                row[column] = _to_class_names(row[column], names)
             except LookupError as error:
                 number = shown(error.args[0])
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
@@ -288,7 +287,7 @@ def _with_optional_id(used: dict[str, str], row: dict[str, Any]) -> dict[str, st
     return {"id": column} | others if isinstance(row.get(column), str | int) else others
 
 
-def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:
+def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:
     """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
@@ -299,7 +298,7 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
         if not is_text and use not in _LABELS | _LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
-    return columns.record(line, values) if isinstance(columns, ListBranch) else columns.row(line, values)
+    return columns.row(line, values)
 
 
 def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: Given, why: str = "") -> Guess | str:

@@ -31,10 +31,10 @@ WORD: Final = regex.compile(rf"{UNSPACED.pattern}|[\p{{L}}\p{{N}}][\p{{L}}\p{{N}
 
 Marks are the vowel signs of Devanagari and accents that follow their letter, which `\\w` of Python's `re` leaves out.
 """
-MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
-MISPLACED: Final = "a span whose text does not stand at its place"
-OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
-IN_PIECES: Final = "a span of several pieces, which is left out"
+_MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
+_MISPLACED: Final = "a span whose text does not stand at its place"
+_OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
+_IN_PIECES: Final = "a span of several pieces, which is left out"
 
 
 class AnnotatedSpan(NamedTuple):
@@ -104,7 +104,7 @@ class SpanSettings(Settings):
             record: Record = NestedRecord(id, written, in_order(set(in_words)), document)
         else:
             tags, overlap = _tags(len(words), in_words)
-            notes += [OVERLAPPING] if overlap else []
+            notes += [_OVERLAPPING] if overlap else []
             record = TaggedRecord(id, written, tags, document)
         return Kept(place, record, tuple(dict.fromkeys(notes)), document or None)
 
@@ -133,16 +133,16 @@ def _in_words(
     for span in spans:
         inside = [place for place, (start, end) in enumerate(words) if start < span.end and span.start < end]
         if span.in_pieces:
-            notes.append(IN_PIECES)
+            notes.append(_IN_PIECES)
             continue
         at_place = text[span.start : span.end]
         if isinstance(at_place, str) and span.text is not None and span.text.strip() != at_place.strip():
-            notes.append(MISPLACED)
+            notes.append(_MISPLACED)
         if not inside:  # white space
-            notes.append(MISALIGNED)
+            notes.append(_MISALIGNED)
             continue
         if words[inside[0]][0] < span.start or words[inside[-1]][1] > span.end:
-            notes.append(MISALIGNED)
+            notes.append(_MISALIGNED)
         found.append(WordSpan(span.type, inside[0], inside[-1] + 1))
     return found, notes
 
@@ -181,7 +181,7 @@ def guess_spans(attempt: Callable[..., Attempt], path: str) -> Guess | str:
         READER: "Texts with spans, which become tags of words.",
         f"{path}.ends": "Ends are the places of last words or characters: spans then fit the words.",
     }
-    num_overlapping = result.noted.get(OVERLAPPING, 0)
+    num_overlapping = result.noted.get(_OVERLAPPING, 0)
     if num_overlapping > MAX_BAD_SHARE * len(result.records):
         why[f"{path}.overlapping"] = (
             f"{num_overlapping} of {len(result.records)} texts have spans that overlap. Without `overlapping`, the "
@@ -193,4 +193,4 @@ def guess_spans(attempt: Callable[..., Attempt], path: str) -> Guess | str:
 
 def _num_wrong(result: Attempt) -> int:
     """Rows that are malformed or whose spans do not fit the words."""
-    return len(result.bad) + result.noted.get(MISALIGNED, 0) + result.noted.get(MISPLACED, 0)
+    return len(result.bad) + result.noted.get(_MISALIGNED, 0) + result.noted.get(_MISPLACED, 0)

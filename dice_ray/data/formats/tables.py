@@ -29,7 +29,6 @@ from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns
 from dice_ray.data.formats.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.lists import (
-    ListBranch,
     QuestionColumns,
     ReadColumns,
     SpanColumns,
@@ -53,7 +52,7 @@ csv.field_size_limit(2**24)
 _WORDS = frozenset({"words", "tags"})
 _LISTS = _WORDS | {"spans", "answers", "start"}
 """The uses of columns whose cells may hold lists, as JSON or Python write them."""
-SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
+_SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
 
 class TablesConfig(TextReaderBranch):
@@ -104,12 +103,9 @@ class TablesConfig(TextReaderBranch):
             if isinstance(values, Bad):
                 yield values
                 continue
-            if isinstance(self.columns, ListBranch):
-                result = self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()})
-            else:
-                result = self.columns.row(line, values)
-            if SWALLOWED in values and isinstance(result, Kept):
-                result = replace(result, notes=(*result.notes, SWALLOWED))
+            result = self.columns.row(line, {use: _parsed(use, cell) for use, cell in values.items()})
+            if _SWALLOWED in values and isinstance(result, Kept):
+                result = replace(result, notes=(*result.notes, _SWALLOWED))
             yield result
 
     def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
@@ -119,7 +115,7 @@ class TablesConfig(TextReaderBranch):
         if len(row) != width:
             return Bad(line, f"{width} columns as in the first line", f"{len(row)}: {shown(self.delimiter.join(row))}")
         values = {use: row[index] for use, index in indices.items()}
-        return values | ({SWALLOWED: ""} if self._looks_swallowed(row) else {})
+        return values | ({_SWALLOWED: ""} if self._looks_swallowed(row) else {})
 
     def _looks_swallowed(self, row: list[str]) -> bool:
         """Whether a row of several lines has as many delimiters in each of them as a row has."""

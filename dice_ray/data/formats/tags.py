@@ -21,7 +21,7 @@ in CoNLL-2012. `plain`: such as parts of speech."""
 _LETTER_FIRST: Final = re.compile(r"([OBIESMLU])(?:[-_](.+))?", re.IGNORECASE)
 _LETTER_LAST: Final = re.compile(r"(.+)[-_]([BIESMLU])")
 _BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
-SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
+_SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
 def parsed(tag: str) -> tuple[str, str] | None:
@@ -82,7 +82,7 @@ def tagged_record(
         tags = _iob2(unbracketed)
     elif kind == "spans":
         firsts = [_first_of_several(tag) for tag in tags]
-        notes = (SEVERAL_TYPES,) if firsts != list(tags) else ()
+        notes = (_SEVERAL_TYPES,) if firsts != list(tags) else ()
         letters = [parsed(tag) for tag in firsts]
         if None in letters:
             unknown = firsts[letters.index(None)]

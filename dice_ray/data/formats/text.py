@@ -30,7 +30,7 @@ _MOST_UNPACKED: Final = 200
 to a thousandth."""
 _BLOCK: Final = 2**20
 """Characters of a text in memory at once."""
-BINARY: Final = {
+_BINARY: Final = {
     b"PAR1": "Parquet",
     b"ARROW1": "Arrow",
     b"\xff\xff\xff\xff": "Arrow",
@@ -52,7 +52,7 @@ BINARY: Final = {
 
 def binary_format(path: Path) -> str | None:
     """The name of a binary format; None for text, compressed text, and what is not known."""
-    return _named(path, BINARY)
+    return _named(path, _BINARY)
 
 
 @contextmanager

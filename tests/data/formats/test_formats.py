@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from dice_ray.data.formats.base import Bad, Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.formats.columns import PairColumns, TextColumns
 from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
-from dice_ray.data.formats.questions import MISPLACED, MrcNerReaderConfig, SquadConfig
-from dice_ray.data.formats.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
+from dice_ray.data.formats.questions import _MISPLACED, MrcNerReaderConfig, SquadConfig
+from dice_ray.data.formats.rows import _BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.formats.tags import in_document
 from dice_ray.data.formats.texts import FasttextConfig, TreesConfig
@@ -209,7 +209,7 @@ def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
 
 def test_parquet_rows_are_numbered_over_all_batches(tmp_path: Path) -> None:
     file = io.BytesIO()
-    size = 2 * BATCH_SIZE + 1
+    size = 2 * _BATCH_SIZE + 1
     parquet.write_table(pyarrow.table({"sentence": ["a"] * size, "label": [1] * (size - 1) + [None]}), file)
     results = read(ParquetConfig(columns=TextColumns()), tmp_path, file.getvalue())
     assert (len(results), results[-1]) == (size, Drop(size, "no label"))
@@ -237,7 +237,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],))), document="data[0]"),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True), document="data[0]"),
         Drop(f"{place}.qas[2]", "no label"),
-        Kept(f"{place}.qas[3]", misplaced, (MISPLACED,), document="data[0]"),
+        Kept(f"{place}.qas[3]", misplaced, (_MISPLACED,), document="data[0]"),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
     assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,)), document="data[0]"), *results[1:3]]

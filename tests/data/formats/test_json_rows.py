@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dice_ray.config.starter import start
+from dice_ray.config.init import start
 from dice_ray.data.formats import text as text_files
 from dice_ray.data.formats.base import Bad, Drop, Kept
 from dice_ray.data.formats.columns import TextColumns

@@ -12,7 +12,7 @@ import pytest
 from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
 from dice_ray.data.formats.columns import PairColumns, TextColumns
 from dice_ray.data.formats.lists import QuestionColumns, SpanColumns, TaggedColumns
-from dice_ray.data.formats.questions import MISPLACED, SquadConfig
+from dice_ray.data.formats.questions import _MISPLACED, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig, RowColumnsConfig
 from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
 
@@ -143,7 +143,7 @@ def test_questions_are_the_records_of_the_squad_reader(tmp_path: Path, several: 
         from_parquet(tmp_path, columns, on_hub),
     ):
         assert [(content(row), notes(row)) for row in found] == [(content(row), notes(row)) for row in expected]
-        assert [notes(row) for row in found] == [(), (MISPLACED,), ()]
+        assert [notes(row) for row in found] == [(), (_MISPLACED,), ()]
 
 
 def test_no_answers_are_unlabelled_and_contexts_are_groups(tmp_path: Path) -> None:

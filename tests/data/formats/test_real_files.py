@@ -9,7 +9,7 @@ import pytest
 from dice_ray.data.formats.base import ReaderBranch
 from dice_ray.data.formats.columns import TextColumns
 from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
-from dice_ray.data.formats.questions import MISPLACED, SquadConfig
+from dice_ray.data.formats.questions import _MISPLACED, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig
 from dice_ray.data.formats.sentences import ParallelConfig
 from dice_ray.data.formats.tables import TablesConfig
@@ -93,5 +93,5 @@ def test_questions(
     assert sum(record.impossible for record in found) == impossible
     assert sum(len(answer) > 1 for record in found for answer in record.answers) == several
     assert sum(span.start < 0 for span in spans) == misplaced
-    assert (MISPLACED in report.noted) == bool(misplaced)
+    assert (_MISPLACED in report.noted) == bool(misplaced)
     assert all(bool(record.answers) != record.impossible for record in found)

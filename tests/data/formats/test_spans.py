@@ -10,7 +10,7 @@ import pytest
 
 from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Kept, RowResult
 from dice_ray.data.formats.span_files import SpansConfig
-from dice_ray.data.formats.spans import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, WORD
+from dice_ray.data.formats.spans import _IN_PIECES, _MISALIGNED, _MISPLACED, _OVERLAPPING, WORD
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.words import SpanRows
 from dice_ray.data.guess import guess
@@ -76,10 +76,10 @@ def test_each_form_gives_the_same_tags_and_is_recognised(form: str, is_document:
 @pytest.mark.parametrize(
     ("text", "spans", "tags", "note"),
     [
-        ("Parisians ran", [[0, 5, "LOC"]], "B-LOC O", MISALIGNED),
+        ("Parisians ran", [[0, 5, "LOC"]], "B-LOC O", _MISALIGNED),
         ("Ada ran", [[0, 4, "PER"]], "B-PER O", None),  # a space at the end is not part of a word
-        ("Ada  ran", [[3, 5, "PER"]], "O O", MISALIGNED),
-        ("Uni Bonn ran", [[0, 3, "TYPE"], [4, 8, "LOC"], [0, 8, "ORG"]], "B-ORG I-ORG O", OVERLAPPING),
+        ("Ada  ran", [[3, 5, "PER"]], "O O", _MISALIGNED),
+        ("Uni Bonn ran", [[0, 3, "TYPE"], [4, 8, "LOC"], [0, 8, "ORG"]], "B-ORG I-ORG O", _OVERLAPPING),
         ("\u6771\u4eac\u3067\u3059", [[0, 2, "LOC"]], "B-LOC I-LOC O O", None),  # Japanese
         ("no spans", [], "O O", None),
     ],
@@ -97,7 +97,7 @@ def test_each_oddity_of_a_text_is_counted(tmp_path: Path) -> None:
     """A span that was taken whole hid that another one was left out."""
     (found,) = read(tmp_path / "a.jsonl", {"text": "Parisians ran", "label": [[0, 9, "ORG"], [0, 5, "LOC"]]})
     assert isinstance(found, Kept)
-    assert set(found.notes) == {MISALIGNED, OVERLAPPING}
+    assert set(found.notes) == {_MISALIGNED, _OVERLAPPING}
 
 
 def test_malformed_rows_are_bad_and_rejected_texts_are_dropped(tmp_path: Path) -> None:
@@ -140,8 +140,8 @@ def test_overlapping_spans_are_all_read_where_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "tags", "note"),
     [
-        ({"sentence": ["Ada", "Byron", "ran"], "ner": [{"index": [0, 2], "type": "PER"}]}, "O O O", IN_PIECES),
-        ({"text": "Ada ran", "spans": [{"start": 4, "end": 6, "label": "PER", "text": "Ada"}]}, "O B-PER", MISPLACED),
+        ({"sentence": ["Ada", "Byron", "ran"], "ner": [{"index": [0, 2], "type": "PER"}]}, "O O O", _IN_PIECES),
+        ({"text": "Ada ran", "spans": [{"start": 4, "end": 6, "label": "PER", "text": "Ada"}]}, "O B-PER", _MISPLACED),
         ({"text": "Ada ran", "label": {"PER": {"Ada": [[0, 2]]}}}, "B-PER O", None),
         (
             {"content": "Ada ran", "annotation": [{"label": ["PER"], "points": [{"start": 0, "end": 2}]}]},
@@ -200,7 +200,7 @@ def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
         ("O", "O"),
     ]
     assert {record.document for record in records if isinstance(record, TaggedRecord)} == {"a"}
-    assert [row.notes for row in found if isinstance(row, Kept)] == [(), (IN_PIECES,), (IN_PIECES,)]
+    assert [row.notes for row in found if isinstance(row, Kept)] == [(), (_IN_PIECES,), (_IN_PIECES,)]
     assert isinstance(found[-1], Drop)
     assert len(list(SpansConfig().read(tmp_path, "ignored"))) == 4
     (tmp_path / "a.ann").write_text("T1\tPER 8 12\tAda")  # from the line break on
@@ -236,7 +236,7 @@ def test_titles_and_abstracts_of_pubtator_are_records_of_one_document(tmp_path: 
     path = tmp_path / "a.txt"
     path.write_text("\n".join(content))
     first, second, third, bad, without_type, last = SpansConfig().read(path)
-    assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), (IN_PIECES,), "7")
+    assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), (_IN_PIECES,), "7")
     words = ("In", "Paris", ",", "5", "|", "6", ".")
     assert second == Kept(2, TaggedRecord("7.a", words, ("O", "B-LOC", *"OOOOO"), "7"), (), "7")
     assert isinstance(bad, Bad)

@@ -24,7 +24,7 @@ from dice_ray.data.formats.base import Bad, Drop, Kept
 from dice_ray.data.formats.columns import PairColumns, TextColumns, literal
 from dice_ray.data.formats.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.formats.rows import JsonlConfig
-from dice_ray.data.formats.tables import SWALLOWED, TablesConfig
+from dice_ray.data.formats.tables import _SWALLOWED, TablesConfig
 from dice_ray.data.formats.words import SpanRows, WordColumns
 from dice_ray.data.guess import guess
 from dice_ray.data.reading import gather
@@ -80,13 +80,13 @@ def test_a_field_of_lines_that_could_be_rows_is_read_and_noted(tmp_path: Path) -
     """A field of several lines is valid CSV; but if a stray quote swallows rows, the load report must say so."""
     path = written(tmp_path, HEAD.replace("\t", ",") + '"a,b,1\nc,d,1\ne",f,0\ng,h,1\n')
     first, second = TablesConfig(quoting=True, delimiter=",").read(path)
-    assert first == Kept(2, PairRecord("2", "a,b,1\nc,d,1\ne", "f", "0"), (SWALLOWED,))
+    assert first == Kept(2, PairRecord("2", "a,b,1\nc,d,1\ne", "f", "0"), (_SWALLOWED,))
     assert second == Kept(5, PairRecord("5", "g", "h", "1"))
     columns = QuestionColumns(question="first", context="second", answers="label", id=None)
     path = written(tmp_path, 'first,second,label\n"What?,a b,a\nwhat",a b,a\n')
     (question,) = TablesConfig(quoting=True, delimiter=",", columns=columns).read(path)
     assert isinstance(question, Kept)
-    assert question.notes == (SWALLOWED,)
+    assert question.notes == (_SWALLOWED,)
     path = written(tmp_path, 'Sentence #,Word,Tag\n1,",O\n1,b",O\n')
     (words,) = TablesConfig(quoting=True, delimiter=",", columns=WordColumns()).read(path)
     assert isinstance(words, Bad)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.formats.base import Kept
-from dice_ray.data.formats.tags import SEVERAL_TYPES, tagged_record
+from dice_ray.data.formats.tags import _SEVERAL_TYPES, tagged_record
 from dice_ray.data.records import TaggedRecord
 
 Spans = list[tuple[int, str]]
@@ -80,6 +80,6 @@ def test_bare_types_are_spans_of_neighbouring_words() -> None:
 def test_of_several_types_the_first_is_read_and_that_is_noted() -> None:
     """`B-person,B-group` was a type of its own, `person,B-group`."""
     found = tagged_record(1, ["a", "b"], ["B-person,B-group", "I-person,I-group"], "spans")
-    assert found == Kept(1, TaggedRecord("1", ("a", "b"), ("B-person", "I-person")), (SEVERAL_TYPES,))
+    assert found == Kept(1, TaggedRecord("1", ("a", "b"), ("B-person", "I-person")), (_SEVERAL_TYPES,))
     other = tagged_record(1, ["a"], ["B-LOC,GPE"], "spans")
     assert other == Kept(1, TaggedRecord("1", ("a",), ("B-LOC,GPE",)))

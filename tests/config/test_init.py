@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import dice_ray
 from dice_ray import api
 from dice_ray.cli.app import app
+from dice_ray.config.init import _lines, start
 from dice_ray.config.load import read_layer, resolve
-from dice_ray.config.starter import _lines, start
 from dice_ray.data import sources, urls
 from dice_ray.data.formats.base import Given
 from dice_ray.data.sources import FilesConfig

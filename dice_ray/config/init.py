@@ -27,15 +27,15 @@ from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
 
-BATCH_SIZE = 32
-MIN_STEPS = 200
-MAX_EPOCHS = 20
-NUM_SHOWN = 3
-WIDTH = 111
+_BATCH_SIZE = 32
+_MIN_STEPS = 200
+_MAX_EPOCHS = 20
+_NUM_SHOWN = 3
+_WIDTH = 111
 """Of the comments, in letters: the indent and the text."""
-HUB = "hub"
+_HUB = "hub"
 """The source of folders that `datasets` reads."""
-BALANCED = 1.5
+_BALANCED = 1.5
 """Up to this ratio between the classes, either way, losses for imbalanced data make little difference."""
 
 
@@ -88,7 +88,7 @@ def start(
         if other is not None and not parted(other)[0].exists():
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
-    if HUB in guessed.reader and (dev or test):
+    if _HUB in guessed.reader and (dev or test):
         raise InputError(f"dev and test must be splits of the folder {file}, got files")
     ((_, reader),) = guessed.reader.items()
     for other in (dev, test):
@@ -124,7 +124,7 @@ def start(
     head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(load_report).splitlines()]
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
-    return Starter(text, guessed, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
+    return Starter(text, guessed, why, tuple(splits.train[:_NUM_SHOWN]), imbalance, inspection)
 
 
 def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:
@@ -137,7 +137,7 @@ def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:
 def _guessed_ids(values: Nested) -> Nested:
     """The settings of the columns of texts or pairs in a preset, if a column of ids is one of them; else none."""
     (source,) = values["data"]["source"].values()
-    (reader,) = source.get("reader", {HUB: source}).values()
+    (reader,) = source.get("reader", {_HUB: source}).values()
     columns = reader.get("columns", {})
     return next((columns[kind] for kind in ("text", "pair") if "id" in columns.get(kind, {})), {})
 
@@ -190,7 +190,7 @@ def target(name: str, out: Path | None, overwrite: bool) -> Path:
 
 
 def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None], url: str | None) -> Nested:
-    if HUB in guessed.reader:
+    if _HUB in guessed.reader:
         return {"task": guessed.task, "data": {"source": guessed.reader}, "model": {"encoder": "tiny"}}
     folder = file.resolve().parent
     files: Nested = {"folder": (url or str(folder)).replace("$", "$$"), "train": file.name}
@@ -216,9 +216,9 @@ def _with_data(below: Layer, values: Nested, *, is_task_given: bool) -> Nested:
 
 def _training(num_records: int) -> Nested:
     """Enough steps for the tiny encoder to learn something even from few records."""
-    batch_size = min(BATCH_SIZE, num_records)
-    epochs = -(-MIN_STEPS * batch_size // num_records)
-    return {"epochs": min(max(epochs, 3), MAX_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
+    batch_size = min(_BATCH_SIZE, num_records)
+    epochs = -(-_MIN_STEPS * batch_size // num_records)
+    return {"epochs": min(max(epochs, 3), _MAX_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
 
 
 def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
@@ -236,7 +236,7 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
     if bad_row:
         num = sum(read.num_malformed for read in splits.report.read.values())
         reason = f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
-        why |= {f"data.source.{source}.on_bad_row": reason for source in ("files", HUB)}
+        why |= {f"data.source.{source}.on_bad_row": reason for source in ("files", _HUB)}
     return {path: reason.strip() for path, reason in why.items() if reason}
 
 
@@ -264,7 +264,7 @@ def _imbalance(inspection: Inspection) -> str:
         return f"Imbalance: {train.negatives:,} negatives and no positives."
     counts = f"{train.negatives:,} negatives to {train.positives:,} positives, {train.ratio:,.2f} to 1"
     verdict = inspection.convention
-    if 1 / BALANCED <= train.ratio <= BALANCED:
+    if 1 / _BALANCED <= train.ratio <= _BALANCED:
         verdict = "nearly balanced: losses for imbalanced data make little difference"
     return f"Imbalance: {counts} ({verdict.rstrip('.')})."
 
@@ -286,7 +286,7 @@ def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Ite
 def _comment(reason: str, indent: str) -> Iterator[str]:
     words = "".join(letter if letter.isprintable() else " " for letter in reason).split()
     # Words are kept whole: a path or a column name that is cut in two could not be copied.
-    lines = wrap(" ".join(words), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
+    lines = wrap(" ".join(words), _WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
     yield from (f"{indent}# {line}" for line in lines or [""])
 
 
