@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from optuna import Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution
@@ -22,8 +22,6 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import InputError, reason_of
 from dice_ray.settings import Flat, Nested, flat
 from dice_ray.tuning.ledger import TrialSpec
-
-SpaceFunction: TypeAlias = Callable[[Trial | FixedTrial], None]
 
 BATCH_SIZE = "training.batch_size"
 
@@ -61,7 +59,7 @@ class Space:
             )
 
     @cached_property
-    def _function(self) -> SpaceFunction:
+    def _function(self) -> Callable[[Trial | FixedTrial], None]:
         return user_code.load(self.address)
 
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import Final
 
-import torch
 from torch import Tensor
 
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
 from dice_ray.terms import TermFacts
-
-LEAK: Final = 16
-"""The GiB of memory that a leak takes, at most: the test lets Ray end it earlier."""
 
 
 class Faulty(CrossEntropyLoss):
@@ -36,7 +31,4 @@ class Faulty(CrossEntropyLoss):
             os._exit(3)
         if self._fault == "a hang":
             time.sleep(3600)
-        if self._fault == "a leak":
-            self._taken = [torch.ones(2**26) for _ in range(LEAK * 4)]
-            time.sleep(60)
         return super().losses(items)

@@ -59,9 +59,3 @@ def faults(trial: Trial, *others: str) -> None:
 
 def faults_and_an_exit(trial: Trial) -> None:
     faults(trial, "an exit")
-
-
-def a_leak(trial: Trial) -> None:
-    path = "loss.custom.parameters"
-    trial.suggest_categorical(f"{path}.fault", ["a leak", "none"])
-    trial.suggest_categorical(f"{path}.attempts", [str(Path("attempts").absolute())])
