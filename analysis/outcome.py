@@ -39,7 +39,7 @@ def metrics(findings: Findings) -> dict[str, float]:
     made = verdicts(findings)
     for each in made:
         place = (each.place,) if len(made) > 1 else ()
-        found |= {(metric, *place, arm): value for (metric, arm), value in each.metrics().items()}
+        found |= {(metric, *place, arm): value for (metric, arm), value in each.metrics.items()}
     if best := best_trial(findings):
         found[(schema.best_metric(best.metric),)] = best.score
     return _by_name(found)
@@ -89,7 +89,7 @@ def summary(findings: Findings) -> Iterator[str]:
     made = verdicts(findings)
     for each in made:
         prefix = f"On {each.place}: " if len(made) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in each.sentences())
+        yield from (f"{prefix}{sentence}" for sentence in each.sentences)
     parents = of_kind(findings.frame, "run", "sweep", "study")
     for warnings in dict.fromkeys(tag_values(parents, schema.FEW_ITEMS).dropna()):
         yield from str(warnings).splitlines()

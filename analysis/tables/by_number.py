@@ -16,7 +16,7 @@ from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
-from analysis.verdict.equal_budget import AtEqualBudget, failed_in_variance, shown_share_bounds
+from analysis.verdict.equal_budget import equal_budget, failed_in_variance, shown_share_bounds
 from dice_ray.errors import counted
 
 _MEANINGS: Final = {
@@ -82,7 +82,7 @@ def _budget_notes(of: AtBudget) -> Iterator[str]:
             f"Each seed drew its own test split: the variance of seeds has the factor 1/R + {of.test_per_train:.2f} of "
             "Nadeau and Bengio (2003)."
         )
-    yield AtEqualBudget(of).headline()
+    yield equal_budget(of).headline
     yield "Grey, or italic: not significantly different from the baseline."
 
 

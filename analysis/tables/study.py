@@ -14,7 +14,7 @@ from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
-from analysis.verdict.over_seeds import OverSeeds, is_one_search
+from analysis.verdict.over_seeds import is_one_search, over_seeds
 from dice_ray.tracking import schema
 
 _ON_NEW_DATA: Final = "on new data"
@@ -164,7 +164,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
             "share of positives."
         )
-    yield OverSeeds(decide(compared)).headline()
+    yield over_seeds(decide(compared)).headline
     yield from _tuning(compared)
     weights = tag_values(compared.cells, schema.CLASS_WEIGHTS).groupby(compared.cells["arm"]).first().dropna()
     if len(weights):

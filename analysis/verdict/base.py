@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
+
+import pandas as pd
 
 from analysis.frames import Findings, parent_tag
 from analysis.tables.base import in_markdown
@@ -14,6 +16,16 @@ from dice_ray.tracking import schema
 
 ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
 """Whether the arms can be told apart."""
+_ANSWERS: Final[dict[str, ToldApart]] = {
+    "nothing": "TOO FEW RUNS",
+    "all_collapsed": "NO",
+    "too_few_seeds": "TOO FEW SEEDS",
+    "too_few": "TOO FEW RUNS",
+    "no_difference": "NO",
+    "different": "YES",
+    "winner": "YES",
+}
+"""By the outcome of either kind of verdict."""
 CAUTION: Final = (
     "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
     "choose the number of seeds before the first look"
@@ -44,74 +56,49 @@ class MoreSeeds:
         return [*words, *arms, "--seeds", str(self.num)]
 
 
-class Verdict(Protocol):
-    """What a study shows on one data set, encoder and variant; report, note, card and result ask nothing else."""
+@dataclass(frozen=True)
+class Verdict:
+    """What a study shows on one data set, encoder and variant: report, note, card, metrics and result ask nothing else.
 
-    @property
-    def place(self) -> str:
-        """Data set, encoder and variant, as far as they are known."""
-        ...
+    Attributes:
+        place: Data set, encoder and variant, as far as they are known.
+        metric: The metric that is compared.
+        outcome: The decision that all words are formed of.
+        question: About the arms.
+        use: The arm to use, or several of which none is shown to be better.
+        sentences: The headline, what it rests on, and what it does not show.
+        facts: What the card says beside these, by label; an empty one is not shown.
+        metrics: What MLflow shows, by metric and arm.
+        best: The winner and its score.
+        more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
+        settle: What would answer it instead of seeds; empty for nothing.
+        is_tested: Whether differences were tested, so that the test after more seeds is another one.
+        cells: The cells of whose data the card shows the sizes.
+    """
 
-    @property
-    def metric(self) -> str:
-        """The metric that is compared."""
-        ...
-
-    @property
-    def outcome(self) -> str:
-        """The decision that all words are formed of."""
-        ...
+    place: str
+    metric: str
+    outcome: str
+    question: str
+    use: str
+    sentences: tuple[str, ...]
+    facts: Mapping[str, str]
+    metrics: Mapping[tuple[str, str], float]
+    best: tuple[str, float] | None = None
+    more: MoreSeeds | None = None
+    settle: str = ""
+    is_tested: bool = False
+    cells: pd.DataFrame | None = None
 
     @property
     def answer(self) -> ToldApart:
-        """To `question`."""
-        ...
+        """The answer to `question`."""
+        return _ANSWERS[self.outcome]
 
     @property
-    def question(self) -> str:
-        """About the arms."""
-        ...
-
-    @property
-    def use(self) -> str:
-        """The arm to use, or several of which none is shown to be better."""
-        ...
-
-    @property
-    def best(self) -> tuple[str, float] | None:
-        """The winner and its score; None without one."""
-        ...
-
-    @property
-    def more(self) -> MoreSeeds | None:
-        """The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it."""
-        ...
-
-    @property
-    def settle(self) -> str:
-        """What would answer it instead of seeds; empty for nothing."""
-        ...
-
-    @property
-    def is_tested(self) -> bool:
-        """Whether differences were tested, so that the test after more seeds is another one."""
-        ...
-
     def headline(self) -> str:
         """The outcome in one sentence, after warnings of what keeps it from being about the losses."""
-        ...
-
-    def sentences(self) -> Iterator[str]:
-        """The headline, what it rests on, and what it does not show."""
-        ...
-
-    def facts(self, findings: Findings) -> Mapping[str, str]:
-        """What the card says beside answer and arm, by label; an empty one is not shown."""
-        ...
-
-    def metrics(self) -> Mapping[tuple[str, str], float]:
-        """What MLflow shows of it, by metric and arm."""
-        ...
+        return self.sentences[0]
 
 
 @dataclass(frozen=True)
@@ -170,10 +157,11 @@ class Card:
 
 def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
     """The card of a verdict; it has a name where a report has several."""
-    settle, is_command = verdict.settle, False
-    if verdict.more:
-        settle, is_command = _command(verdict.more, findings)
-    facts = verdict.facts(findings)
+    settle, is_command = _command(verdict.more, findings) if verdict.more else (verdict.settle, False)
+    sizes = {} if verdict.cells is None else findings.sizes_of(verdict.cells)
+    facts = dict[str, str]()
+    for label, text in verdict.facts.items():
+        facts |= {label: text} | (sizes if label == "data" else {})
     return Card(name, verdict.question, verdict.answer, verdict.use, facts, settle, is_command, verdict.is_tested)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -20,18 +20,10 @@ from analysis.frames import states
 from analysis.statistics.best_arm import TUNED, BestArm
 from analysis.statistics.intervals import FEW_SEEDS, NO_SPREAD
 from analysis.statistics.power import seeds_needed
-from analysis.verdict.base import MoreSeeds, ToldApart
+from analysis.verdict.base import MoreSeeds
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
 Obstacle: TypeAlias = Literal["no_shared_seed", "higher_mean", "not_significant", "failed_runs", "not_useful"]
-ANSWERS: Final[dict[Outcome, ToldApart]] = {
-    "nothing": "TOO FEW RUNS",
-    "all_collapsed": "NO",
-    "too_few_seeds": "TOO FEW SEEDS",
-    "no_difference": "NO",
-    "different": "YES",
-    "winner": "YES",
-}
 
 
 @dataclass(frozen=True)
@@ -83,11 +75,6 @@ class Decision:
     rival: Arm | None = None
     more: MoreSeeds | None = None
     aim: Aim | None = None
-
-    @property
-    def answer(self) -> ToldApart:
-        """Whether the arms can be told apart."""
-        return ANSWERS[self.outcome]
 
 
 def decide(comparison: Comparison) -> Decision:

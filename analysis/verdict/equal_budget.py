@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
-from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome
+from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget
 from analysis.comparison import CONSTANT
-from analysis.frames import Findings
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.statistics.variance import SETTINGS
-from analysis.verdict.base import MoreSeeds, ToldApart
+from analysis.verdict.base import MoreSeeds, Verdict
 from dice_ray.errors import counted
 
 _COVERED: Final = "seeds and the draw of the search"
@@ -19,146 +17,104 @@ _NOT_COVERED: Final = "other test items, other data sets, other search spaces"
 _SAME_SETTINGS: Final = "all arms have the same settings"
 
 
-@dataclass(frozen=True)
-class AtEqualBudget:
+def equal_budget(study: AtBudget) -> Verdict:
     """The verdict on the arms of a study of drawn settings."""
-
-    study: AtBudget
-
-    @property
-    def place(self) -> str:
-        return self.study.place
-
-    @property
-    def metric(self) -> str:
-        return self.study.metric
-
-    @property
-    def outcome(self) -> BudgetOutcome:
-        return self.study.outcome
-
-    @property
-    def answer(self) -> ToldApart:
-        if self.outcome in ("nothing", "too_few"):
-            return "TOO FEW RUNS"
-        return "YES" if self.outcome == "different" else "NO"
-
-    @property
-    def question(self) -> str:
-        return "Can the arms be told apart at equal tuning budget?"
-
-    @property
-    def best(self) -> None:
-        """Which arm is best is not decided: the arms are compared with the baseline."""
-
-    @property
-    def more(self) -> MoreSeeds | None:
-        is_short = self.outcome == "too_few" and self.study.num_draws >= FEW_SETTINGS
-        return MoreSeeds(FEW_SEEDS) if is_short else None
-
-    @property
-    def is_tested(self) -> bool:
-        return self.study.is_decided
-
-    @property
-    def use(self) -> str:
-        study = self.study
-        if study.outcome in ("nothing", "too_few"):
-            return "not known yet"
-        not_useful = study.arms if study.outcome == "all_collapsed" else study.not_above_constant
-        if names := " or ".join(arm.name for arm in self._better if arm not in not_useful):
-            return names
-        if study.baseline in [arm.name for arm in not_useful]:
-            return f"no arm: {study.baseline} is not better than the {CONSTANT}"
-        return f"{study.baseline}, since no arm is shown to be better{' and some are worse' if self._worse else ''}"
-
-    @property
-    def settle(self) -> str:
-        is_short = self.outcome == "too_few" and not self.more
-        return f"the same study with {FEW_SETTINGS} SETTINGS and {FEW_SEEDS} seeds or more" if is_short else ""
-
-    def headline(self) -> str:
-        study = self.study
-        runs = f"{counted(study.num_draws, 'setting')} and {counted(study.num_seeds, 'seed')}"
-        budget = f"At equal tuning budget (the best of {study.budget} by dev, over {runs})"
-        if study.outcome == "nothing":
-            return (
-                f"Nothing to compare yet: no setting or seed has run with {study.baseline} and all other arms, or none "
-                "of these runs has a score."
-            )
-        if study.outcome == "all_collapsed":
-            return (
-                f"This says nothing about the arms: all {sum(study.num_collapsed.values())} runs with a score predict "
-                "one class only. Change the space until some settings train a better model."
-            )
-        if study.outcome == "too_few":
-            return (
-                f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SETTINGS} settings "
-                f"and {FEW_SEEDS} seeds are needed."
-            )
-        if study.outcome == "no_difference":
-            return f"{budget}, no arm is shown to differ from {study.baseline}."
-        show = study.score_format.show
-        named = {
-            name: ", ".join(f"{arm.name} ({show(arm.differences[study.budget].interval.mean, '+')})" for arm in arms)
-            for name, arms in (("better", self._better), ("worse", self._worse))
-        }
-        arms = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
-        return f"{budget}, arms differ significantly from {study.baseline} (Holm p <= {ALPHA}); {arms}."
-
-    def sentences(self) -> Iterator[str]:
-        study = self.study
-        yield self.headline()
-        if study.without_score:
-            yield f"Not compared, without any score: {', '.join(study.without_score)}."
-        if study.outcome == "nothing":
-            return
-        if study.is_decided:
-            yield f"This certainty covers {_COVERED}; it does not cover {_NOT_COVERED}."
-            if study.constant and study.not_above_constant:
-                level = study.score_format.show(study.constant.mean)
-                names = ", ".join(arm.name for arm in study.not_above_constant)
-                yield f"Not better than the {CONSTANT} ({level}): {names}."
-        if total := sum(study.variances.values()):
-            named = {SETTINGS: f"{SETTINGS} ({study.varied[0]})"} if len(study.varied) == 1 else {}
-            shares = ", ".join(
-                f"{named.get(name, name)} {100 * variance / total:.0f} %{shown_share_bounds(study, name, 0)}"
-                for name, variance in study.variances.items()
-            )
-            yield f"Shares of the variance of {study.metric} of single runs: {shares}.{failed_in_variance(study)}"
-        if study.num_collapsed and study.outcome != "all_collapsed":
-            yield f"Runs that predict one class only: {_with_counts(study.num_collapsed)}."
-        if study.num_failed:
-            counts = _with_counts(study.num_failed)
-            yield f"Runs without a score, which a search chooses only where all its runs failed: {counts}."
-        if study.num_left_out:
-            runs = counted(study.num_left_out, "run")
-            yield f"Left out: {runs} of settings or seeds that not all arms have run with yet."
-
-    def facts(self, findings: Findings) -> dict[str, str]:
-        study = self.study
-        is_search = study.budget > 1
-        budget = f"the best of {counted(study.budget, 'setting')} by dev, of {study.num_draws}" if is_search else ""
-        return {
+    budget, is_short = study.budget, study.outcome == "too_few"
+    is_search, lacks_settings = budget > 1, is_short and study.num_draws < FEW_SETTINGS
+    return Verdict(
+        place=study.place,
+        metric=study.metric,
+        outcome=study.outcome,
+        question="Can the arms be told apart at equal tuning budget?",
+        use=_arm_to_use(study),
+        sentences=(_headline(study), *_sentences(study)),
+        facts={
             "data": study.place,
             "metric": study.metric,
             "design": f"tuned each, with the search repeated: {_SAME_SETTINGS}" if is_search else _SAME_SETTINGS,
-            "budget": budget,
+            "budget": f"the best of {counted(budget, 'setting')} by dev, of {study.num_draws}" if is_search else "",
             "seeds": str(study.num_seeds or ""),
             "certainty": f"covers {_COVERED}; not {_NOT_COVERED}" if study.is_decided else "",
-        }
+        },
+        metrics={(f"{study.metric} best of {budget}", arm.name): arm.scores[budget - 1].mean for arm in study.arms},
+        more=MoreSeeds(FEW_SEEDS) if is_short and not lacks_settings else None,
+        settle=f"the same study with {FEW_SETTINGS} SETTINGS and {FEW_SEEDS} seeds or more" if lacks_settings else "",
+    )
 
-    def metrics(self) -> dict[tuple[str, str], float]:
-        name, budget = f"{self.study.metric} best of {self.study.budget}", self.study.budget
-        return {(name, arm.name): arm.scores[budget - 1].mean for arm in self.study.arms}
 
-    @property
-    def _better(self) -> list[ArmAtBudget]:
-        return [arm for arm in self.study.different if arm.differences[self.study.budget].is_ahead]
+def _headline(study: AtBudget) -> str:
+    runs = f"{counted(study.num_draws, 'setting')} and {counted(study.num_seeds, 'seed')}"
+    budget = f"At equal tuning budget (the best of {study.budget} by dev, over {runs})"
+    if study.outcome == "nothing":
+        return (
+            f"Nothing to compare yet: no setting or seed has run with {study.baseline} and all other arms, or none of "
+            "these runs has a score."
+        )
+    if study.outcome == "all_collapsed":
+        return (
+            f"This says nothing about the arms: all {sum(study.num_collapsed.values())} runs with a score predict one "
+            "class only. Change the space until some settings train a better model."
+        )
+    if study.outcome == "too_few":
+        return (
+            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SETTINGS} settings and "
+            f"{FEW_SEEDS} seeds are needed."
+        )
+    if study.outcome == "no_difference":
+        return f"{budget}, no arm is shown to differ from {study.baseline}."
+    show = study.score_format.show
+    named = {
+        name: ", ".join(f"{arm.name} ({show(arm.differences[study.budget].interval.mean, '+')})" for arm in arms)
+        for name, arms in zip(("better", "worse"), _better_and_worse(study), strict=True)
+    }
+    arms = "; ".join(f"{name}: {text}" for name, text in named.items() if text)
+    return f"{budget}, arms differ significantly from {study.baseline} (Holm p <= {ALPHA}); {arms}."
 
-    @property
-    def _worse(self) -> list[ArmAtBudget]:
-        return [arm for arm in self.study.different if not arm.differences[self.study.budget].is_ahead]
+
+def _sentences(study: AtBudget) -> Iterator[str]:
+    """What the certainty covers, and what the test score depends on."""
+    if study.without_score:
+        yield f"Not compared, without any score: {', '.join(study.without_score)}."
+    if study.outcome == "nothing":
+        return
+    if study.is_decided:
+        yield f"This certainty covers {_COVERED}; it does not cover {_NOT_COVERED}."
+        if study.constant and study.not_above_constant:
+            level = study.score_format.show(study.constant.mean)
+            names = ", ".join(arm.name for arm in study.not_above_constant)
+            yield f"Not better than the {CONSTANT} ({level}): {names}."
+    if total := sum(study.variances.values()):
+        named = {SETTINGS: f"{SETTINGS} ({study.varied[0]})"} if len(study.varied) == 1 else {}
+        shares = ", ".join(
+            f"{named.get(name, name)} {100 * variance / total:.0f} %{shown_share_bounds(study, name, 0)}"
+            for name, variance in study.variances.items()
+        )
+        yield f"Shares of the variance of {study.metric} of single runs: {shares}.{failed_in_variance(study)}"
+    if study.num_collapsed and study.outcome != "all_collapsed":
+        yield f"Runs that predict one class only: {_with_counts(study.num_collapsed)}."
+    if study.num_failed:
+        counts = _with_counts(study.num_failed)
+        yield f"Runs without a score, which a search chooses only where all its runs failed: {counts}."
+    if study.num_left_out:
+        runs = counted(study.num_left_out, "run")
+        yield f"Left out: {runs} of settings or seeds that not all arms have run with yet."
+
+
+def _arm_to_use(study: AtBudget) -> str:
+    if study.outcome in ("nothing", "too_few"):
+        return "not known yet"
+    better, worse = _better_and_worse(study)
+    not_useful = study.arms if study.outcome == "all_collapsed" else study.not_above_constant
+    if names := " or ".join(arm.name for arm in better if arm not in not_useful):
+        return names
+    if study.baseline in [arm.name for arm in not_useful]:
+        return f"no arm: {study.baseline} is not better than the {CONSTANT}"
+    return f"{study.baseline}, since no arm is shown to be better{' and some are worse' if worse else ''}"
+
+
+def _better_and_worse(study: AtBudget) -> tuple[list[ArmAtBudget], list[ArmAtBudget]]:
+    better = [arm for arm in study.different if arm.differences[study.budget].is_ahead]
+    return better, [arm for arm in study.different if arm not in better]
 
 
 def shown_share_bounds(study: AtBudget, name: str, digits: int) -> str:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.formats import on_place
-from analysis.frames import Findings, tag_values
+from analysis.frames import tag_values
 from analysis.statistics.best_arm import TUNED
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.statistics.power import MOST_SEEDS, collapse_bound, smallest_visible
-from analysis.verdict.base import MoreSeeds, ToldApart
-from analysis.verdict.decision import Aim, Decision, Outcome, is_useful, rows_of_baseline
+from analysis.verdict.base import Verdict
+from analysis.verdict.decision import Aim, Decision, is_useful, rows_of_baseline
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
@@ -22,99 +21,44 @@ ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that th
 _CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
-@dataclass(frozen=True)
-class OverSeeds:
+def over_seeds(made: Decision) -> Verdict:
     """The verdict on a comparison of arms over seeds."""
-
-    decision: Decision
-
-    @property
-    def place(self) -> str:
-        return self.decision.comparison.place
-
-    @property
-    def metric(self) -> str:
-        return self.decision.comparison.metric
-
-    @property
-    def outcome(self) -> Outcome:
-        return self.decision.outcome
-
-    @property
-    def answer(self) -> ToldApart:
-        return self.decision.answer
-
-    @property
-    def question(self) -> str:
-        """Settings that a search found do not stand for their losses."""
-        named = "the settings of the tuned arms" if is_one_search(self.decision.comparison) else "the arms"
-        return f"Can {named} be told apart?"
-
-    @property
-    def best(self) -> tuple[str, float] | None:
-        winner, arms = self.decision.winner, self.decision.comparison.arms
-        found = ((arm.name, float(arm.score.mean)) for arm in arms if winner and arm.name == winner.name)
-        return next(found, None)
-
-    @property
-    def more(self) -> MoreSeeds | None:
-        return self.decision.more
-
-    @property
-    def is_tested(self) -> bool:
-        return self.decision.num_seeds >= FEW_SEEDS
-
-    @property
-    def use(self) -> str:
-        use = _arm_to_use(self.decision)
-        if self.decision.different:
-            comparison = self.decision.comparison
-            use += " (the settings that its search found, not the loss)" if is_one_search(comparison) else ""
-            use += " (no evidence about its loss: the control failed)" if _has_failed_control(comparison) else ""
-        return use
-
-    @property
-    def settle(self) -> str:
-        if self.decision.more or not self.decision.aim:
-            return ""
-        return f"no study: not even {MOST_SEEDS} seeds would show {_shown_aim(self.decision, self.decision.aim)}"
-
-    def headline(self) -> str:
-        # In the same sentence, so that no list of headlines shows the outcome without them.
-        comparison = self.decision.comparison
-        warnings = [ONE_SEARCH] if is_one_search(comparison) else []
-        warnings += [_CONTROL_FAILED] if _has_failed_control(comparison) else []
-        return ". ".join([*warnings, next(_sentences(self.decision))])
-
-    def sentences(self) -> Iterator[str]:
-        yield self.headline()
-        _, *others = _sentences(self.decision)
-        yield from others
-
-    def facts(self, findings: Findings) -> dict[str, str]:
-        made, comparison = self.decision, self.decision.comparison
-        return {
+    comparison, arms = made.comparison, [arm for arm in made.comparison.arms if arm.name != CONSTANT and arm.score.num]
+    one_search, is_flawed = is_one_search(comparison), any(each.is_passed is False for each in comparison.controls)
+    headline, *others = _sentences(made)
+    warnings = [ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed
+    use = _arm_to_use(made)
+    if made.different:
+        use += " (the settings that its search found, not the loss)" * one_search
+        use += " (no evidence about its loss: the control failed)" * is_flawed
+    scores = ((arm.name, {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}) for arm in arms)
+    metrics = {(f"{comparison.metric}{part}", name): value for name, parts in scores for part, value in parts.items()}
+    winner = ((arm.name, float(arm.score.mean)) for arm in arms if made.winner and arm.name == made.winner.name)
+    return Verdict(
+        place=comparison.place,
+        metric=comparison.metric,
+        outcome=made.outcome,
+        # Settings that a search found do not stand for their losses.
+        question=f"Can {'the settings of the tuned arms' if one_search else 'the arms'} be told apart?",
+        use=use,
+        # In the same sentence, so that no list of headlines shows the outcome without the warnings.
+        sentences=(". ".join([*warnings, headline]), *others),
+        facts={
             "design": _design(comparison),
             "winner": f"none: {_why_no_winner(made)}" if made.outcome == "different" else "",
             "data": comparison.place,
-            **findings.sizes_of(comparison.cells),
             "metric": comparison.metric,
             "seeds": str(made.num_seeds or ""),
             "certainty": _certainty(made) if made.compared else "",
             "control": "; ".join(_controls(comparison)),
-        }
-
-    def metrics(self) -> dict[tuple[str, str], float]:
-        comparison, found = self.decision.comparison, dict[tuple[str, str], float]()
-        for arm in comparison.arms:
-            if arm.name != CONSTANT and arm.score.num:
-                bounds = {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}
-                found |= {
-                    (f"{comparison.metric}{bound}", arm.name): value
-                    for bound, value in bounds.items()
-                    if not math.isnan(value)
-                }
-        return found
+        },
+        metrics={name: value for name, value in metrics.items() if not math.isnan(value)},
+        best=next(winner, None),
+        more=made.more,
+        settle="" if made.more or not made.aim else f"no study: not {_of_aim(made, made.aim)}",
+        is_tested=made.num_seeds >= FEW_SEEDS,
+        cells=comparison.cells,
+    )
 
 
 def _sentences(made: Decision) -> Iterator[str]:
@@ -258,15 +202,17 @@ def _of_power(made: Decision) -> Iterator[str]:
             f"{least}{largest if hardest != easiest and low < bound else ''}."
         )
     if made.aim:
-        seeds = f"About {made.more.num}" if made.more else f"Not even {MOST_SEEDS}"
-        yield f"{seeds} seeds would show {_shown_aim(made, made.aim)}."
+        yield f"{'About' if made.more else 'Not'} {_of_aim(made, made.aim)}."
 
 
-def _shown_aim(made: Decision, aim: Aim) -> str:
-    show = made.comparison.score_format.show
+def _of_aim(made: Decision, aim: Aim) -> str:
+    """So many seeds, or even the most of all, and the difference that they would show."""
+    show, seeds = made.comparison.score_format.show, made.more.num if made.more else f"even {MOST_SEEDS}"
     if aim.rival:
-        return f"a lead as large as that of {aim.row.name} over {aim.rival}: {show(aim.mean)}"
-    return f"a difference as large as that of {_with_differences([aim.row], show)}"
+        shown = f"a lead as large as that of {aim.row.name} over {aim.rival}: {show(aim.mean)}"
+    else:
+        shown = f"a difference as large as that of {_with_differences([aim.row], show)}"
+    return f"{seeds} seeds would show {shown}"
 
 
 def _of_collapse(made: Decision) -> Iterator[str]:
@@ -400,11 +346,6 @@ def _controls(comparison: Comparison) -> Iterator[str]:
                 f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. {cause}, so none here is "
                 "evidence about a loss"
             )
-
-
-def _has_failed_control(comparison: Comparison) -> bool:
-    """Whether a control differs significantly from the baseline, whose loss it has."""
-    return any(control.is_passed is False for control in comparison.controls)
 
 
 def is_one_search(comparison: Comparison) -> bool:

@@ -60,7 +60,7 @@ def best_of(name: str, found: Findings) -> Best:
             )
         (verdict,) = made
         if verdict.best is None:
-            raise RunError(f"the best arm must be a winner, and {name} has none: {verdict.headline()}")
+            raise RunError(f"the best arm must be a winner, and {name} has none: {verdict.headline}")
         arm, score = verdict.best
         return Best(arm, verdict.metric, score)
     trial = best_trial(found)

@@ -131,7 +131,7 @@ class Result:
     def headlines(self) -> tuple[str, ...]:
         """The outcome of each verdict in one sentence, as the report has it."""
         made = self.verdicts
-        return tuple(f"On {each.place}: {each.headline()}" if len(made) > 1 else each.headline() for each in made)
+        return tuple(f"On {each.place}: {each.headline}" if len(made) > 1 else each.headline for each in made)
 
     @property
     def more_seeds(self) -> MoreSeeds | None:

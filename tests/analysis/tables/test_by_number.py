@@ -10,7 +10,7 @@ from analysis.budget import at_budget
 from analysis.frames import Findings
 from analysis.statistics.variance import components
 from analysis.tables.by_number import at_equal_budget, variance_components
-from analysis.verdict.equal_budget import AtEqualBudget
+from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.test_budget import DEV, TEST
 
@@ -77,7 +77,7 @@ def test_the_settings_are_named_by_what_they_vary() -> None:
     (table,) = variance_components(Findings(frame))
     by_source = table.shown.set_index("source")["what varies"]
     assert by_source["settings"] == "the settings (training.lr), over all arms"
-    assert "settings (training.lr) " in " ".join(AtEqualBudget(at_budget(Findings(frame))[0]).sentences())
+    assert "settings (training.lr) " in " ".join(equal_budget(at_budget(Findings(frame))[0]).sentences)
     several = Findings(frame.assign(**{"params.training.warmup": draw / 10}))
     assert "(training.lr, training.warmup)" in variance_components(several)[0].text()
 

@@ -97,8 +97,8 @@ def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(score
     failed = " (no evidence about its loss: the control failed)" if says.startswith("failed") else ""
     assert {**card.lines, "control": ""} == {**card_without.lines, "control": "", "use": card_without.use + failed}
     (made,) = verdicts(findings)
-    assert made.headline().startswith(f"{ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{ONE_SEARCH}. ")
-    assert ("CONTROL FAILED" in made.headline()) is bool(failed)
+    assert made.headline.startswith(f"{ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{ONE_SEARCH}. ")
+    assert ("CONTROL FAILED" in made.headline) is bool(failed)
     assert f"Control {card.lines['control']}." in report(findings).summary
     assert "control" not in card_without.lines
 

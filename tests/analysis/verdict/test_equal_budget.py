@@ -9,7 +9,7 @@ from analysis.budget import at_budget
 from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
-from analysis.verdict.equal_budget import AtEqualBudget
+from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
 from tests.analysis.test_budget import DEV, TEST
@@ -27,10 +27,10 @@ def test_a_difference_is_claimed_with_what_it_covers() -> None:
     of = findings()
     (made,), (card,) = at_budget(of), cards(of)
     dice = made.arms[0].differences[3].interval.mean
-    assert AtEqualBudget(made).headline() == (
+    assert equal_budget(made).headline == (
         f"{BUDGET}, arms differ significantly from cross_entropy (Holm p <= 0.05); better: dice (+{100 * dice:.2f})."
     )
-    covered = list(AtEqualBudget(made).sentences())[1]
+    covered = list(equal_budget(made).sentences)[1]
     assert covered == (
         "This certainty covers seeds and the draw of the search; it does not cover other test items, other data sets, "
         "other search spaces."
@@ -38,14 +38,14 @@ def test_a_difference_is_claimed_with_what_it_covers() -> None:
     assert (card.answer, card.use, card.settle) == ("YES", "dice", "")
     assert card.facts["budget"] == "the best of 3 settings by dev, of 9"
     worse = Findings(drawn_settings(DEV[::-1], TEST[::-1]))
-    assert f"worse: dice ({-100 * dice:+.2f})" in AtEqualBudget(at_budget(worse)[0]).headline()
+    assert f"worse: dice ({-100 * dice:+.2f})" in equal_budget(at_budget(worse)[0]).headline
     assert cards(worse)[0].use == "cross_entropy, since no arm is shown to be better and some are worse"
 
 
 def test_no_difference_is_no_claim() -> None:
     """Also of arms that are the same run for run."""
     same = findings(np.stack([DEV[0]] * 2), np.stack([TEST[0]] * 2))
-    assert AtEqualBudget(at_budget(same)[0]).headline() == f"{BUDGET}, no arm is shown to differ from cross_entropy."
+    assert equal_budget(at_budget(same)[0]).headline == f"{BUDGET}, no arm is shown to differ from cross_entropy."
     assert (cards(same)[0].answer, cards(same)[0].use) == (
         "NO",
         "cross_entropy, since no arm is shown to be better",
@@ -68,7 +68,7 @@ def test_no_arm_is_recommended_that_is_not_better_than_the_constant_predictor(
     of = Findings(findings().frame.assign(**{"metrics.test/constant_f1": level}))
     (card,) = cards(of)
     assert (card.answer, card.use) == ("YES", use)
-    said = AtEqualBudget(at_budget(of)[0]).sentences()
+    said = equal_budget(at_budget(of)[0]).sentences
     assert f"Not better than the constant predictor ({100 * level:.2f}): {not_better}." in said
 
 
@@ -86,12 +86,12 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     assert (card.answer, card.use, card.is_command) == ("TOO FEW RUNS", "not known yet", True)
     assert card.settle == "dice-ray ablate a_study --seeds 5"
     assert "covers" not in card.text()
-    assert not any("certainty" in sentence for sentence in AtEqualBudget(at_budget(few)[0]).sentences())
+    assert not any("certainty" in sentence for sentence in equal_budget(at_budget(few)[0]).sentences)
     (card,) = cards(findings(DEV[:, :5], TEST[:, :5]))
     assert (card.settle, card.is_command) == ("the same study with 6 SETTINGS and 5 seeds or more", False)
     assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
     assert "budget" not in card.lines
-    assert AtEqualBudget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]).headline() == (
+    assert equal_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]).headline == (
         "Too few runs to say which arm is better at equal tuning budget: 5 settings and 5 seeds, and 6 settings "
         "and 5 seeds are needed."
     )
@@ -105,7 +105,7 @@ def test_an_arm_without_any_score_is_named_and_not_compared() -> None:
     made, without = at_budget(Findings(frame))[0], at_budget(findings())[0]
     assert [arm.name for arm in made.arms] == ["dice", "cross_entropy"]
     assert made.arms[0].differences[3].p == without.arms[0].differences[3].p
-    assert "Not compared, without any score: broken." in list(AtEqualBudget(made).sentences())
+    assert "Not compared, without any score: broken." in list(equal_budget(made).sentences)
 
 
 def test_shares_of_the_variance_have_their_intervals() -> None:
@@ -115,30 +115,28 @@ def test_shares_of_the_variance_have_their_intervals() -> None:
     assert loss["share_low"] < loss["share"] < loss["share_high"]
     shown = f"{100 * loss['share']:.1f} [{100 * loss['share_low']:.1f}, {100 * loss['share_high']:.1f}]"
     assert table.shown["share (%)"].iloc[0] == shown
-    said = " ".join(AtEqualBudget(at_budget(findings())[0]).sentences())
+    said = " ".join(equal_budget(at_budget(findings())[0]).sentences)
     assert f"loss {100 * loss['share']:.0f} % [{100 * loss['share_low']:.0f}, " in said
 
 
 def test_one_setting_is_too_few_and_not_nothing() -> None:
-    assert AtEqualBudget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).headline().startswith("Too few runs")
+    assert equal_budget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).headline.startswith("Too few runs")
 
 
 def test_runs_that_failed_or_collapsed_are_named() -> None:
     """A failed run that nobody sees makes an arm look bad for no reason."""
     failed = TEST.copy()
     failed[1, 0, 0] = np.nan
-    said = " ".join(AtEqualBudget(at_budget(findings(test=failed))[0]).sentences())
+    said = " ".join(equal_budget(at_budget(findings(test=failed))[0]).sentences)
     assert "Runs without a score, which a search chooses only where all its runs failed: dice (1)." in said
     collapsed = findings(test=failed, collapsed="true")
-    assert (
-        AtEqualBudget(at_budget(collapsed)[0])
-        .headline()
-        .startswith("This says nothing about the arms: all 89 runs with a score predict one class only.")
+    assert equal_budget(at_budget(collapsed)[0]).headline.startswith(
+        "This says nothing about the arms: all 89 runs with a score predict one class only."
     )
     assert cards(collapsed)[0].use == "no arm: cross_entropy is not better than the constant predictor"
     one = findings()
     one.frame.loc[1, "tags.collapsed"] = "true"
-    said = " ".join(AtEqualBudget(at_budget(one)[0]).sentences())
+    said = " ".join(equal_budget(at_budget(one)[0]).sentences)
     assert "Runs that predict one class only: cross_entropy (1)." in said
 
 
@@ -149,7 +147,7 @@ def test_a_report_has_no_part_for_single_settings() -> None:
     assert {table.name for table in made.tables} == {"at_equal_budget", "variance_components"}
     assert {figure.name for figure in made.figures} == {"score_by_budget"}
     assert [card.title for card in made.cards] == ["Can the arms be told apart at equal tuning budget?"]
-    headline = AtEqualBudget(at_budget(of)[0]).headline()
+    headline = equal_budget(at_budget(of)[0]).headline
     assert made.summary[0] == headline
     assert note(of, "study").startswith(f"**{headline}**")
     best = at_budget(of)[0].arms[0].scores[2].mean
