@@ -1,4 +1,4 @@
-"""README and the pages of docs/ and analysis/results: their blocks, commands, code in sentences, headings and links."""
+"""README, the pages of docs/ and the READMEs of the studies in docs/results: their blocks, commands, code in sentences, headings and links."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def guides() -> list[str]:
     return ["docs/index.md", *(f"docs/{name}.md" for name in names)]
 
 
-STUDIES = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "analysis/results").glob("*/README.md"))
+STUDIES = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs/results").glob("*/README.md"))
 PAGES = ["README.md", *guides(), *STUDIES]
 
 
