@@ -6,8 +6,8 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty bench-partly tree
+.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz bench-report bench-scale bench-tpe \
+  bench-partly bench-uncertainty count tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -51,35 +51,17 @@ test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes,
 fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 12 minutes on two cores; prints JSON last
 	$(BIN)/python -m tests.fuzz
 
-bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
-	$(BIN)/python -m tests.benchmarks.losses
-
-bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
-	$(BIN)/python -m tests.benchmarks.data
-
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
-
-bench-train: $(READY) ## Time training against Hugging Face's Trainer, about a quarter of an hour; prints JSON last
-	$(BIN)/python -m tests.benchmarks.training
 
 bench-partly: $(READY) ## Time adapters and frozen layers against training all of MiniLM, on $DICE_RAY_DATA; prints JSON last
 	$(BIN)/python -m tests.benchmarks.partly
 
-bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
-	$(BIN)/python -m tests.benchmarks.sweep
-
 bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
 	$(BIN)/python -m tests.benchmarks.scale
 
-bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
-	$(BIN)/python -m tests.benchmarks.search
-
 bench-tpe: $(READY) ## Compare TPE on a part of the trials with TPE on all, about a quarter of an hour; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tpe
-
-bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
-	$(BIN)/python -m tests.benchmarks.tracking
 
 bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
 
 
-class _FunctionLoss(Loss):
+class FunctionLoss(Loss):
     """A function of logits and targets, applied to the items of each micro-batch that are not masked.
 
     - `function(logits, targets)` returns the loss of each item, `(N,)`, or their mean.
@@ -98,8 +98,8 @@ class CustomConfig(LossBranch):
         target = load(self.target)
         if self.form == "function":
             if inspect.isclass(target):
-                return _FunctionLoss(facts.link, target(**self.parameters))
-            return _FunctionLoss(facts.link, partial(target, **self.parameters) if self.parameters else target)
+                return FunctionLoss(facts.link, target(**self.parameters))
+            return FunctionLoss(facts.link, partial(target, **self.parameters) if self.parameters else target)
         loss = target(facts, **self.parameters)
         if not isinstance(loss, Loss):
             must = "must return a dice_ray.losses.base.Loss"

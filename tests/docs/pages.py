@@ -1,4 +1,4 @@
-"""README, the pages of docs/ and the READMEs of the studies in docs/results: their blocks, commands, code in sentences, headings and links."""
+"""README and the pages of docs/, studies too: their blocks, commands, code in sentences, headings and links."""
 
 from __future__ import annotations
 
