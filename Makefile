@@ -66,6 +66,9 @@ bench-tpe: $(READY) ## Compare TPE on a part of the trials with TPE on all, abou
 bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
+count: $(INSTALLED) ## Count lines, files, names, forks, rooms and arrows; of another revision with REV=REVISION
+	$(BIN)/python -m tests.house.count $(REV)
+
 tree: $(INSTALLED) ## Print every file with the first sentence of its docstring
 	@$(BIN)/python -m tests.house.tree
 

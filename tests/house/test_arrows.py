@@ -64,6 +64,7 @@ def broken_contracts(graph: grimp.ImportGraph) -> list[str]:
 
 def test_the_house_keeps_its_contracts() -> None:
     assert broken_contracts(import_graph()) == []
+    assert ARROWS not in broken_contracts(import_graph(with_types=True))
 
 
 @pytest.mark.parametrize(("contract", "importer", "imported"), BREACHES, ids=str)
