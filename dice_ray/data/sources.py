@@ -23,9 +23,7 @@ from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
 from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.formats import ReaderConfig
-from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.text import UTF_8
-from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, store_splits
@@ -104,7 +102,7 @@ class FilesConfig(Branch):
         paths = self._paths()
         files = [(split, file) for split, path in paths.items() for file in self.reader.files(path) if file.is_file()]
         # With the split: a file may be moved from the end of one folder to the beginning of the next one.
-        if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
+        if "classes" in self.reader.reads:  # the labels are names of folders
             settings["names"] = [f"{split}/{file.parent.name}/{file.name}" for split, file in files]
         elif any(path.is_dir() for path in paths.values()):  # the ids are names of files
             settings["names"] = [f"{split}/{file.name}" for split, file in files]
@@ -137,7 +135,7 @@ class FilesConfig(Branch):
 
     def _existing(self, folder: Path, name: str, setting: str) -> Path:
         path = folder / name
-        if path.is_dir() and isinstance(self.reader, SpansConfig | FoldersConfig):
+        if path.is_dir() and {"brat", "classes"} & {*self.reader.reads}:
             return path
         if (file := self.reader.files(path)[0]).is_file():
             return path

@@ -61,11 +61,6 @@ def test_reads_a_bom_crlf_raw_quotes_and_characters_that_are_no_line_ends(tmp_pa
     ]
 
 
-def test_reads_gzip_as_it_is(tmp_path: Path) -> None:
-    path = written(tmp_path, gzip.compress((HEAD + "a\tb\t1\n").encode()), "pairs.tsv.gz")
-    assert list(TablesConfig(quoting=False).read(path)) == [Kept(2, PairRecord("2", "a", "b", "1"))]
-
-
 def test_a_field_of_several_lines_is_read_from_a_table_of_one_column(tmp_path: Path) -> None:
     """Each line of the field has as many delimiters as the row, none: it must not be taken for a row of its own."""
     reader = TablesConfig(quoting=True, delimiter=",", columns=TextColumns(text="text"))

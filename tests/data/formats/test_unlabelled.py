@@ -1,79 +1,47 @@
-"""Every reader without labels: the same records as with them, and files that have none."""
+"""Readers without labels, with settings that `test_contract` has not: ids, folders, several rows for a record."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pytest
 from pyarrow import parquet
 
-from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.base import Drop, Kept, ReaderBranch
 from dice_ray.data.formats.columns import TextColumns
-from dice_ray.data.formats.conll import ConllConfig, ConlluConfig
-from dice_ray.data.formats.questions import MrcNerReaderConfig, SquadConfig
+from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig
-from dice_ray.data.formats.sentences import ParallelConfig, WordTagConfig
-from dice_ray.data.formats.span_files import SpansConfig
+from dice_ray.data.formats.sentences import WordTagConfig
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.texts import FasttextConfig, FoldersConfig, TreesConfig
 from dice_ray.data.formats.words import WordColumns
-from dice_ray.data.records import TaggedRecord, TextRecord
+from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
-from dice_ray.settings import branches_of
 from tests.contracts.tasks import stripped
 
-CONLLU = "# a comment\n1\tThe\t_\t{}\t_\t_\t_\t_\t_\t_\n2\tcat\t_\t{}\t_\t_\t_\t_\t_\t_\n"
-SQUAD: dict[str, Any] = {"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
-QUERY: dict[str, Any] = {"context": "Ann sat", "query": "Who?", "entity_label": "PER", "qas_id": "1.1"}
-
-
-def _squad(*leave_out: str) -> str:
-    question = {key: value for key, value in SQUAD.items() if key not in leave_out}
-    return json.dumps({"data": [{"paragraphs": [{"context": "Ann sat.", "qas": [question]}]}]})
-
-
 FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
-    "tables": (TablesConfig(quoting=False), "sentence1\tsentence2\tlabel\na\tb\t1\n", "sentence1\tsentence2\na\tb\n"),
     "numbered table": (
         TablesConfig(quoting=False, header=False, columns=TextColumns(text=0, label=1)),
         "good film\t1\n",
         "good film\n",
     ),
-    "jsonl": (JsonlConfig(columns=TextColumns()), '{"sentence": "a", "label": ["x", "y"]}', '{"sentence": "a"}'),
-    "conll": (ConllConfig(), "-DOCSTART- O\n\nAnn\tB-PER\nsat\tO\n", "-DOCSTART-\n\nAnn\nsat\n"),
+    "documents": (ConllConfig(), "-DOCSTART- O\n\nAnn\tB-PER\nsat\tO\n", "-DOCSTART-\n\nAnn\nsat\n"),
     "segmented conll": (ConllConfig(digit=True), "我0\tB-PER\n们1\tI-PER\n", "我0\n们1\n"),
-    "conllu": (ConlluConfig(), CONLLU.format("DET", "NOUN"), CONLLU.format("_", "_")),
-    "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
-    "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
-    "fasttext": (FasttextConfig(), "__label__a __label__b good film\n", "good film\n"),
     "label of two parts": (FasttextConfig(label="fine"), "DESC:def What is it ?\n", "What is it ?\n"),
     "one column a label": (
         TablesConfig(quoting=False, columns=TextColumns(text="text", one_hot=("toxic",))),
         "text\ttoxic\nbad film\t1\n",
         "text\nbad film\n",
     ),
-    "spans": (SpansConfig(), '{"text": "Ann sat", "label": [[0, 3, "PER"]]}', '{"text": "Ann sat"}'),
     "table of words": (
         TablesConfig(quoting=False, columns=WordColumns()),
         "Sentence #\tWord\tTag\n1\tAnn\tB-PER\n\tsat\tO\n",
         "Sentence #\tWord\n1\tAnn\n\tsat\n",
     ),
-    "squad": (SquadConfig(), _squad(), _squad("answers")),
-    "mrc_ner": (
-        MrcNerReaderConfig(),
-        json.dumps([QUERY | {"start_position": [0], "end_position": [0]}]),
-        json.dumps([QUERY]),
-    ),
+    "neutral texts": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
 }
-
-
-def test_every_reader_is_here() -> None:
-    apart = {"parallel", "parquet", "arrow", "folders"}
-    assert {reader.name for reader, *_ in FORMS.values()} | apart == set(branches_of(ReaderConfig))
+"""Settings of readers beside those of `test_contract`: the reader, a file with labels, and one without."""
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -81,14 +49,10 @@ def test_a_file_reads_the_same_with_and_without_its_labels(tmp_path: Path, form:
     reader, labelled, unlabelled = FORMS[form]
     path = tmp_path / "data.txt"
     path.write_text(labelled, encoding="utf-8")
-    ignored = [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)]
+    (ignored,) = (row.record for row in reader.read(path, "ignored") if isinstance(row, Kept))
+    assert stripped(ignored) == ignored
     path.write_text(unlabelled, encoding="utf-8")
-    assert [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)] == ignored
-    assert len(ignored) == (2 if form == "word_tag" else 1)
-    assert [stripped(record) for record in ignored] == ignored
-    path.write_text(labelled, encoding="utf-8")
-    if form != "trees":  # neutral ones are dropped when labels are read
-        assert [stripped(row.record) for row in reader.read(path) if isinstance(row, Kept)] == ignored
+    assert [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)] == [ignored]
 
 
 def test_a_file_to_predict_need_not_have_the_ids_of_the_data(tmp_path: Path) -> None:
@@ -114,19 +78,6 @@ def test_ids_of_a_file_to_predict_are_repeated(tmp_path: Path) -> None:
         (ParquetConfig(columns=TextColumns(text="text")), "a.parquet", 1),
     ):
         assert list(reader.read(tmp_path / name, "ignored")) == [Kept(line, TextRecord("A7", "a b", ()))]
-
-
-def test_parquet_needs_no_column_of_labels(tmp_path: Path) -> None:
-    parquet.write_table(pyarrow.table({"sentence": ["a", "b"]}), tmp_path / "a.parquet")
-    found = list(ParquetConfig(columns=TextColumns()).read(tmp_path / "a.parquet", "ignored"))
-    assert found == [Kept(1, TextRecord("1", "a", ())), Kept(2, TextRecord("2", "b", ()))]
-
-
-def test_parallel_needs_no_file_of_tags(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("Ann sat\n\n")
-    assert list(ParallelConfig().read(tmp_path / "a.txt", "ignored")) == [
-        Kept(1, TaggedRecord("1", ("Ann", "sat"), ()))
-    ]
 
 
 def test_without_labels_a_file_is_one_text_and_a_folder_those_of_all_classes(tmp_path: Path) -> None:
