@@ -25,7 +25,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
         preset: Name of a shipped preset, a YAML file, a table or `Tables`, whose data and encoder every machine must
             have, and for which the cluster must be large enough; only the cluster is checked where not given.
         settings: Values over it.
-        address: Of a Ray cluster; RAY_ADDRESS where not given, and otherwise this machine is checked.
+        address: As in `tune`.
 
     Raises:
         ConfigError: The preset with the settings is invalid.

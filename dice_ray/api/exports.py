@@ -13,8 +13,8 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
     """The best configuration of a sweep as a commented preset for `train`.
 
     Args:
-        sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
-        out: A file to write it to.
+        sweep: Name of a sweep, or SWEEP/TRIAL for the configuration of one of its trials.
+        out: File to write; by default the preset is printed.
     """
     from dice_ray.files import check_output, write_output
     from dice_ray.tuning.export import preset
@@ -32,8 +32,8 @@ def export_optuna(sweep: str, file: str | Path) -> int:
     """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
 
     Args:
-        sweep: Its name.
-        file: A new file.
+        sweep: Name of a sweep.
+        file: New SQLite file to write, such as study.db.
     """
     from dice_ray.files import check_output
     from dice_ray.tuning.export import optuna_study

@@ -44,12 +44,12 @@ def train(
         settings: Values over the preset, by path: `{"loss.focal.gamma": 3}`, or texts as `--set` takes them.
         loss: The name of a loss, or a function `loss(logits, targets)` or a module of torch that returns the loss of
             each item or their mean (see `dice_ray.losses.custom.FunctionLoss`).
-        name: The run's name; the name of an earlier run resumes it.
-        register: The name under which the model is registered in MLflow, as the next version.
-        dry_run: Run only the first steps, estimate the whole in `Result.rehearsal`, and leave nothing behind.
+        name: Name of the run, by default made from the preset's; the name of an earlier run resumes it.
+        register: Register the best model in MLflow, as the next version of the model of this name.
+        dry_run: Run only the first steps, estimate what the whole takes, and leave no files behind.
         callbacks: Functions that are called in this process with each evaluation; `[print]` prints a line for each.
-        note: A note on the run, which MLflow's pages show.
-        tags: Tags of the run in MLflow.
+        note: A note that MLflow's pages show, in Markdown.
+        tags: Tags in MLflow.
         show: Makes the screen that shows progress; in a notebook, where not given, a display that is updated in place.
 
     Raises:

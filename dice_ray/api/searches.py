@@ -65,27 +65,25 @@ def tune(
         space: A shipped space's name, `module:function` or `file.py:function`, or a function that is defined in a file.
         loss: As in `train`, for a space that does not search it.
         trials: Number of configurations to try.
-        seed: Of the sampler and of every trial. Studies use seeds from 1 on, so that they never compare on the seed of
-            a search.
-        seeds: Number of other seeds that the best configurations are run with after the search; they are then ranked by
-            their mean.
-        top: Number of these configurations.
-        objectives: At least two metrics to optimise: of dev, as `precision` and `recall`, or `seconds` of training; the
-            report holds the Pareto front. To optimise a single metric, set `task.TASK.score`.
-        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler of
-            a seed; by default `tpe`, and `nsga2` for several objectives.
-        scheduler: Early stopping: `asha` (after 1, 3, 9, ... evaluations the best third goes on), `median`, `none`, or
-            the address of a function that makes an Optuna pruner; by default `asha`, and `none` for several objectives.
-        warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
-            earlier sweep, with all of its trials.
-        trial_timeout: A trial that runs longer, in seconds, fails.
-        max_hours: The sweep stops after this time, and can be resumed.
-        name: The sweep's name.
-        register: The name under which the best trial's model is registered in MLflow, as the next version.
-        note: A note on the sweep, which MLflow's pages show.
-        tags: Tags of the sweep in MLflow.
-        address: Of a Ray cluster; a local Ray is started where not given.
-        dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
+        seed: Seed of the sampler and of every trial. Studies use seeds from 1 on, and so never compare on it.
+        seeds: Number of other seeds that the best configurations are run with again, to rank them by their mean.
+        top: Number of best configurations that are run again.
+        objectives: Metrics to optimise together, at least two: of dev, as `precision`, or `seconds` of training. To
+            optimise a single metric, set `task.TASK.score`.
+        sampler: tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed; by
+            default tpe, and nsga2 for several objectives.
+        scheduler: Early stopping: asha (after 1, 3, 9, ... evaluations the best third goes on), median, none, or
+            file.py:function that makes an Optuna pruner; by default asha, and none for several objectives.
+        warm_start: Begin with the settings that the paper's authors published for the preset, or with all trials of an
+            earlier sweep.
+        trial_timeout: Time limit of one trial, in seconds; a trial that runs longer counts as failed.
+        max_hours: Stop after this time; the sweep or study can be resumed.
+        name: Name of the sweep, by default made from the preset's.
+        register: As in `train`.
+        note: As in `train`.
+        tags: As in `train`.
+        address: Address of the head of a Ray cluster; by default RAY_ADDRESS, or a Ray on this machine alone.
+        dry_run: As in `train`.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: As in `train`.
     """
@@ -167,14 +165,14 @@ def resume(
     """Resume a sweep, a study, or a run trained alone.
 
     Args:
-        name: Of the sweep, study or run.
-        more_trials: Number of trials that a sweep adds to its plan.
-        seeds: Number of other seeds that a sweep runs its best configurations with, at least as many as in its plan.
-        top: Number of these configurations, at least as many as in its plan.
-        register: As in `tune`.
-        address: Of a Ray cluster; a local Ray is started where not given.
-        max_hours: A sweep or study stops again after this time.
-        dry_run: Estimate what is left of a sweep or study.
+        name: Name of a sweep, a study, or a run that was trained alone.
+        more_trials: Number of configurations that a sweep tries in addition.
+        seeds: As in `tune`; at least as many as planned.
+        top: As in `tune`; at least as many as planned.
+        register: As in `train`.
+        address: As in `tune`.
+        max_hours: As in `tune`.
+        dry_run: Estimate what is left of a sweep or study, and leave no files behind.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: As in `train`.
 
@@ -234,25 +232,26 @@ def ablate(
     """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
 
     Args:
-        study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS or SETTINGS,
-            and DATA.
-        data: Names of shipped presets, YAML files, tables or `Tables`; by default the study's own, or generated pairs.
+        study: Name of a study (see `dice-ray list`), or a Python file that defines ARMS and BASELINE, and optionally
+            VARIANTS or SETTINGS, and DATA.
+        data: Preset whose data the arms are compared on: a name, a YAML file, a table or `Tables`; by default those
+            that the study names.
         settings: Values over them, below the arms.
-        encoders: Encoders to compare the arms on; by default that of the preset.
-        arms: Arms to run, the baseline among them; by default all.
+        encoders: Encoder of all arms, in place of the preset's.
+        arms: Arm to run, the baseline among them; by default all.
         losses: Losses of your own, as `loss` in `train`, by the names of the arms that they are compared as.
-        seeds: Seeds 1 to this number.
-        tune_shared: A sweep: all arms take the settings of its best trial, apart from those of the loss.
-        tuned_from: Sweeps: each arm takes the settings of the best trial of its own loss; with `tune_shared`, the
-            parameters of the loss alone.
-        trial_timeout: A cell that runs longer, in seconds, fails.
-        max_hours: The study stops after this time; the same call resumes it.
-        name: The study's name; by default that of its file.
-        note: A note on the study, which MLflow's pages show.
-        tags: Tags of the study in MLflow.
-        address: Of a Ray cluster; a local Ray is started where not given.
-        dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
-        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
+        seeds: Number of seeds: each arm is run with the seeds 1, 2, ...
+        tune_shared: Sweep whose best trial gives all arms the same settings, except those of the loss.
+        tuned_from: Sweep whose best trial with the arm's loss gives the arm its settings; with tune_shared, those of
+            the loss alone.
+        trial_timeout: As in `tune`.
+        max_hours: As in `tune`.
+        name: Name of the study, by default that of its file; cells that are done under this name are kept.
+        note: As in `train`.
+        tags: As in `train`.
+        address: As in `tune`.
+        dry_run: As in `train`.
+        callbacks: As in `tune`.
         show: As in `train`.
     """
     from dice_ray.config.load import resolve

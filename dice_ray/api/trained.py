@@ -34,12 +34,14 @@ def predict(
     label every record positive.
 
     Args:
-        run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: Records to predict: a file, or its URL; a table with the columns of the run's data; or a list of lines,
-            each a text, a pair (separated by a tab, or a tuple), or words. Ids of tables are those of their column of
-            ids (of `id` where the data have none), else the numbers of the lines.
-        threshold: A number, `tuned` for the one tuned on dev, or `auto`.
-        out: A file to write the predictions to; it is written whole or not at all, and a new one only you can read.
+        run: Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, STUDY/VARIANT/ARM/SEED, or the path of a run's folder.
+        file: Records to predict: a file in the format of the run's data, or its URL, labels not needed; a table with
+            the columns of the run's data; or lines (on the command line - for those of stdin), each a text, a pair
+            with a tab between, or words. Ids of tables are those of their column of ids (of `id` where the data have
+            none), else the numbers of the lines.
+        threshold: Probability above which a record is positive: a number, `tuned` for the one tuned on dev, or `auto`
+            for that one where dev shows that it is better, else 0.5.
+        out: File to write; it is written whole or not at all, and a new one only you can read.
     """
     from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
@@ -63,10 +65,10 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
 
     Args:
         run: As in `predict`.
-        folder: A new or empty one; it is written whole or not at all. It may be left out where the model is pushed.
-        push: A model repository of the Hugging Face hub, `ORG/NAME`, that the folder's files are uploaded to. One that
-            does not exist is made, and is private.
-        public: Make it public.
+        folder: New or empty folder to write, whole or not at all; it may be left out where the model is pushed.
+        push: Upload the model to this repository of the Hugging Face hub; a new one is private. It needs a token:
+            `hf auth login`, or HF_TOKEN.
+        public: Make the new repository of `push` public.
     """
     from dice_ray.files import write_output
     from dice_ray.models import hub
@@ -131,8 +133,8 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
 
     Args:
         run: As in `predict`.
-        data: `dev`, `test`, a file with labels or its URL, or a table with the columns of the run's data.
-        items: A CSV file for the counts of each record.
+        data: dev, test, a file with labels or its URL, or a table with the columns of the run's data.
+        items: CSV file for the counts of each record (id, tp, fp, fn).
     """
     from dice_ray.data.urls import local_file
     from dice_ray.files import check_output, write_output

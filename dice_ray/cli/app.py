@@ -12,15 +12,14 @@ from typing import Annotated
 
 import typer
 
+from dice_ray.cli.cluster import SUBMITTED, doctor, jobs, stop, submit
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
-from dice_ray.cli.doctor import doctor
 from dice_ray.cli.examples import epilog
-from dice_ray.cli.jobs import jobs, stop, submit
 from dice_ray.cli.layout import WIDTH
+from dice_ray.cli.options import EVERYWHERE
 from dice_ray.cli.printing import print_text
 from dice_ray.cli.results import export_optuna, export_preset, report, runs, ui
-from dice_ray.cli.search import ablate, resume, tune
-from dice_ray.cli.train import train
+from dice_ray.cli.search import ablate, resume, train, tune
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError, cut
 from dice_ray.run.signals import interrupt
@@ -78,6 +77,12 @@ for heading, commands in COMMANDS.items():
         app.command(name, rich_help_panel=heading, epilog=epilog(name), context_settings=settings)(command)
 
 
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments of this process, and the command that `submit` passes on with its own --debug and --verbose."""
+    number = next((n for n, each in enumerate(arguments) if each in SUBMITTED and "submit" in arguments[:n]), None)
+    return (arguments, []) if number is None else (arguments[:number], arguments[number:])
+
+
 def main() -> None:
     """Run the command line.
 
@@ -87,14 +92,14 @@ def main() -> None:
     """
     # The help and the errors of usage, which Typer prints as wide as the terminal.
     os.environ.setdefault("TERMINAL_WIDTH", str(min(WIDTH, shutil.get_terminal_size().columns)))
-    arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
-    if {"-v", "--verbose"} & set(sys.argv[1:]):
+    own, submitted = _split(sys.argv[1:])
+    if {"-v", "--verbose"} & set(own):
         os.environ["DICE_RAY_VERBOSE"] = "1"
     before = signal.signal(signal.SIGINT, interrupt)
     try:
-        app(args=arguments)
+        app(args=[each for each in own if each not in EVERYWHERE] + submitted)
     except (DiceRayError, OSError) as error:
-        if "--debug" in sys.argv[1:]:
+        if "--debug" in own:
             raise
         print_text(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)

@@ -4,84 +4,31 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dice_ray import api
 from dice_ray.cli.layout import table
-from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
+from dice_ray.cli.options import Given, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
 from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from dice_ray.losses.table import LossRow
 
-SECONDS = {"h": 3600, "d": 86400, "w": 604800}
+_SECONDS = {"h": 3600, "d": 86400, "w": 604800}
 
 
-def init(
-    file: Annotated[
-        str, typer.Argument(help="Training file or its URL, or a folder whose files are named train, dev and test.")
-    ],
-    dev: Annotated[str | None, typer.Option(help="Dev file.", show_default="drawn from the training file")] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
-    ] = None,
-    text_column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Column of the texts; give it twice for pairs.", show_default="guessed"),
-    ] = None,
-    label_column: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the labels.", show_default="guessed")
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the ids, which predictions repeat.", show_default="the line"),
-    ] = None,
-    positive: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Positive label.", show_default="guessed")
-    ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.", show_default="guessed")] = None,
-    format: Annotated[
-        str | None,
-        typer.Option("--as", metavar="READER", help="Reader of the files, such as conll.", show_default="guessed"),
-    ] = None,
-    on_bad_row: Annotated[
-        Literal["error", "skip"] | None,
-        typer.Option(
-            help="Refuse or skip malformed rows. With either, a format is recognised only if at most 1 % of the first "
-            "20,000 rows are malformed.",
-            show_default="skipped if there are few",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing preset.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+@with_options_of("init")
+def init(given: Given, as_json: JsonOption = False) -> None:
     """Guess the format and the task of a file, and write a preset for `dice-ray train`."""
-    from dice_ray import api
-
-    starter, preset = api.init(
-        file,
-        dev=dev,
-        test=test,
-        text_columns=text_column or (),
-        label_column=label_column,
-        id_column=id_column,
-        positive=positive,
-        encoding=encoding,
-        format=format,
-        on_bad_row=on_bad_row,
-        out=out,
-        overwrite=overwrite,
-    )
+    starter, preset = api.init(**given)
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
     print_text(str(starter.inspection.load))  # first, as it opens with the warning of too few items
-    typer.echo(f"Guessed from {file}:")
+    typer.echo(f"Guessed from {given['file']}:")
     for path, reason in starter.why.items():
         print_text(f"  {path}: {reason}")
     typer.echo("The first records:")
@@ -94,9 +41,9 @@ def init(
     print_commands("Next:", ["train", str(preset)], ["inspect", str(preset)], [*study, *own_splits])
 
 
+@with_options_of("inspect")
 def inspect(
-    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of presets, or paths of YAML files.")],
-    settings: SetOption = None,
+    given: Given,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -107,9 +54,7 @@ def inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Print counts, imbalance, labels, lengths and duplicates of data sets, and write them as CSV files and a plot."""
-    from dice_ray import api
-
-    inspections = api.inspect(presets, settings or [])
+    inspections = api.inspect(**given)
     tables = api.imbalance_report(inspections)
     if as_json:
         print_json([inspection.plain() for inspection in inspections])
@@ -117,27 +62,24 @@ def inspect(
         print_report(tables)
     if out is None and as_json:
         return
-    written = tables.write(out or api.inspection_folder(presets))
+    written = tables.write(out or api.inspection_folder(given["presets"]))
     if not as_json:
         typer.echo("Written:")
         for path in written:
             typer.echo(f"  {path}")
 
 
-def validate(preset: PresetArgument, settings: SetOption = None, as_json: JsonOption = False) -> None:
+@with_options_of("validate")
+def validate(given: Given, as_json: JsonOption = False) -> None:
     """Check the settings of a preset, and print it with every default filled in: a preset too. No data are read."""
-    from dice_ray import api
-
     if as_json:
-        print_json(api.resolved(preset, settings or []))
+        print_json(api.resolved(**given))
     else:
-        typer.echo(api.resolved_yaml(preset, settings or []), nl=False)
+        typer.echo(api.resolved_yaml(**given), nl=False)
 
 
 def list_names(as_json: JsonOption = False) -> None:
     """List the names of all presets, tasks, losses, search spaces and studies."""
-    from dice_ray import api
-
     names, titles = api.names(), api.preset_titles()
     if as_json:
         print_json(names | {"titles": titles})
@@ -159,8 +101,6 @@ def losses(
     as_json: JsonOption = False,
 ) -> None:
     """Print the formulas of the losses; of one loss its parameters, their bounds, and when to use it."""
-    from dice_ray import api
-
     rows = api.losses() if name is None else [api.loss(name)]
     if plot:
         api.plot_losses(plot)
@@ -202,8 +142,6 @@ def cache(
     as_json: JsonOption = False,
 ) -> None:
     """List or delete the cached data sets and encoded rows that runs share."""
-    from dice_ray import api
-
     unused_for = 0.0 if older_than is None else _seconds(older_than)
     if older_than is not None and not clear:
         raise typer.BadParameter("--older-than needs --clear")
@@ -234,8 +172,8 @@ def _seconds(age: str) -> float:
     43200.0
     """
     number, unit = age[:-1], age[-1:]
-    if unit not in SECONDS or not number.replace(".", "", 1).isdecimal():
+    if unit not in _SECONDS or not number.replace(".", "", 1).isdecimal():
         raise typer.BadParameter(
             f"an age must be a number of hours, days or weeks, such as 12h, 30d or 2w, got {age!r}"
         )
-    return float(number) * SECONDS[unit]
+    return float(number) * _SECONDS[unit]

@@ -1,122 +1,173 @@
-"""Arguments and options that several commands share, and those of tune and ablate."""
+"""Options of the command line, formed from the signatures and the Args sections of the api's functions.
+
+An option is written once, in the api: its name, type, default and help are those of the parameter. `_SPELLED` has what
+a terminal spells differently, by the parameter's name, or by function and name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import typer
 
-PRESET_HELP = "Name of a preset (see `dice-ray list`), or path of a YAML file."
+from dice_ray import api
 
-PresetArgument = Annotated[str, typer.Argument(help=PRESET_HELP)]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set", metavar="PATH=VALUE", help="Override a value of the preset, e.g. loss.focal.gamma=3; repeatable."
-    ),
-]
-TimeoutOption = Annotated[
-    float | None, typer.Option(min=1, metavar="SECONDS", help="Time limit of one trial; a longer one counts as failed.")
-]
-HoursOption = Annotated[
-    float | None,
-    typer.Option(min=0, metavar="HOURS", help="Stop after this time; `dice-ray resume NAME` continues later."),
-]
-DryRunOption = Annotated[
-    bool,
-    typer.Option("--dry-run", help="Run only a few steps, print what the whole would take, and leave no files behind."),
-]
+Given: TypeAlias = dict[str, Any]
+"""The arguments of a function of the api that were given, by their names."""
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 PriceOption = Annotated[
     float | None,
     typer.Option(
         min=0, metavar="PRICE", help="Price of the machines per hour: with --dry-run, the cost is estimated too."
     ),
 ]
-RegisterOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Register the best model in MLflow as the next version of the model NAME."),
-]
-NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note that MLflow's pages show, in Markdown.")]
-TagOption = Annotated[list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="A tag in MLflow; repeatable.")]
-AddressOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOST:PORT",
-        help="Address of the head of a Ray cluster.",
-        show_default="RAY_ADDRESS, or a Ray on this machine alone",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-SpaceOption = Annotated[
-    str | None,
-    typer.Option(help="Search space: its name, module:function or file.py:function.", show_default="loss_tuning"),
-]
-ObjectivesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--objective",
-        metavar="METRIC",
-        help="Metric to optimise (of dev, or `seconds`); give the option at least twice. To optimise a single metric, "
-        "set `task.TASK.score`.",
-        show_default="the metric of the task",
-    ),
-]
-SamplerOption = Annotated[
-    str | None,
-    typer.Option(
-        help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
-        show_default="tpe, nsga2 for several objectives",
-    ),
-]
-SchedulerOption = Annotated[
-    str | None,
-    typer.Option(
-        help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
-        show_default="asha, none for several objectives",
-    ),
-]
-WarmStartOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="published|NAME", help="Start from the settings published for the preset, or from the sweep NAME."
-    ),
-]
-DataOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PRESET",
-        help="Preset whose data the arms are compared on: a name or the path of a YAML file; repeatable.",
-        show_default="the presets that the study names",
-    ),
-]
-EncoderOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Encoder of all arms, in place of the preset's model.encoder; repeatable."),
-]
-ArmOption = Annotated[
-    list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
-]
-TuneSharedOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SWEEP",
-        help="Sweep whose best trial gives all arms the same settings, except those of the loss.",
-    ),
-]
-TunedFromOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="SWEEP",
-        help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; with --tune-shared, those "
-        "of the loss alone; repeatable.",
-    ),
-]
 
 
-def tags_of(written: Sequence[str] | None) -> dict[str, str]:
+@dataclass(frozen=True)
+class _Spelling:
+    """How a parameter of the api is spelled on the command line, where its name and its sentence do not serve."""
+
+    option: str | None = None
+    metavar: str | None = None
+    least: float | None = None
+    help: str | None = None
+    kind: Any = None
+
+
+_SPELLED: Final = {
+    "preset": _Spelling(help="Name of a preset (see `dice-ray list`), or path of a YAML file."),
+    "settings": _Spelling("--set", "PATH=VALUE", help="Override a value of the preset, e.g. loss.focal.gamma=3."),
+    "space": _Spelling(help="Search space: its name, module:function or file.py:function."),
+    "trials": _Spelling(least=1),
+    "more_trials": _Spelling("--trials", "N", least=0),
+    "seed": _Spelling(least=0),
+    "seeds": _Spelling(least=0),
+    "top": _Spelling(least=1),
+    "objectives": _Spelling("--objective", "METRIC"),
+    "warm_start": _Spelling(metavar="published|NAME"),
+    "trial_timeout": _Spelling(metavar="SECONDS", least=1),
+    "max_hours": _Spelling(metavar="HOURS", least=0),
+    "register": _Spelling(metavar="NAME"),
+    "note": _Spelling(metavar="TEXT"),
+    "tags": _Spelling("--tag", "KEY=VALUE", help="A tag in MLflow."),
+    "address": _Spelling(metavar="HOST:PORT"),
+    "data": _Spelling(metavar="PRESET"),
+    "encoders": _Spelling("--encoder"),
+    "arms": _Spelling("--arm"),
+    "tune_shared": _Spelling(metavar="SWEEP"),
+    "tuned_from": _Spelling(metavar="SWEEP"),
+    "presets": _Spelling(metavar="NAME..."),
+    "text_columns": _Spelling("--text-column", "COLUMN"),
+    "label_column": _Spelling(metavar="COLUMN"),
+    "id_column": _Spelling(metavar="COLUMN"),
+    "positive": _Spelling(metavar="LABEL"),
+    "format": _Spelling("--as", "READER"),
+    "on_bad_row": _Spelling(kind=Literal["error", "skip"]),
+    "threshold": _Spelling(metavar="auto|tuned|NUMBER"),
+    "push": _Spelling(metavar="ORG/NAME"),
+    "doctor.preset": _Spelling(
+        help="Preset whose data and encoder every machine must have: a name or the path of a YAML file; by default the "
+        "cluster alone is checked."
+    ),
+    "predict.file": _Spelling(
+        help="File in the format of the run's data, or its URL, labels not needed; or - for the lines of stdin, each a "
+        "text, a pair with a tab between, or words."
+    ),
+}
+EVERYWHERE: Final = ("--debug", "-v", "--verbose")
+"""Options of `dice-ray` that may stand anywhere in a command."""
+_PYTHON_ONLY: Final = ("loss", "losses", "callbacks", "show")
+"""Parameters whose values no terminal can write."""
+
+
+def with_options_of(function: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the parameters of a function of the api as arguments and options, before its own.
+
+    The command's first parameter receives those that were given, as a dictionary to call the function with.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        inherited = _parameters(function)
+        _, *own = inspect.signature(command, eval_str=True).parameters.values()
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            given = {each.name: values.pop(each.name) for each in inherited}
+            given = {name: value for name, value in given.items() if value not in (None, [])}
+            if "tags" in given:
+                given["tags"] = _tags(given["tags"])
+            command(given, **values)
+
+        all_of_them = [*inherited, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)]
+        run.__signature__ = inspect.Signature(all_of_them)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in all_of_them}
+        return run
+
+    return decorate
+
+
+def _parameters(function: str) -> list[inspect.Parameter]:
+    """The parameters of a function of the api, annotated for Typer."""
+    signature, sentences = inspect.signature(getattr(api, function)), _sentences(function)
+    return [
+        _parameter(
+            each,
+            sentences.get(name, ""),
+            _SPELLED.get(f"{function}.{name}", _SPELLED.get(name, _Spelling())),
+            number == 0,
+        )
+        for number, (name, each) in enumerate(signature.parameters.items())
+        if name not in _PYTHON_ONLY
+    ]
+
+
+def _parameter(of_api: inspect.Parameter, sentence: str, spelling: _Spelling, is_first: bool) -> inspect.Parameter:
+    name, written = of_api.name, str(of_api.annotation)
+    is_list = written.startswith(("Sequence", "Preset | Sequence", "Written", "Mapping"))
+    kind = spelling.kind or (list[str] if is_list else _KINDS.get(written.removesuffix(" | None"), str))
+    is_required = of_api.default is of_api.empty or (is_first and of_api.default is not None)
+    default = of_api.default if isinstance(of_api.default, bool | int | float | str) else None
+    help_text = spelling.help or sentence
+    assert help_text, f"{name} needs a sentence in the Args section"
+    if of_api.kind is not inspect.Parameter.KEYWORD_ONLY and (is_first or not is_list):
+        info: Any = typer.Argument(help=help_text, metavar=spelling.metavar)
+    else:
+        option = spelling.option or f"--{name.replace('_', '-')}"
+        help_text = f"{help_text.rstrip('.')}; repeatable." if is_list else help_text
+        info = typer.Option(option, help=help_text, metavar=spelling.metavar, min=spelling.least)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if is_required else default,
+        annotation=Annotated[kind if is_required or default is not None else kind | None, info],
+    )
+
+
+_KINDS: Final = {"bool": bool, "int": int, "float": float, "Path": Path}
+
+
+def _sentences(function: str) -> dict[str, str]:
+    """What the Args section of a function of the api says of each parameter; `As in f` is what that of f says."""
+    section = (inspect.getdoc(getattr(api, function)) or "").partition("Args:\n")[2].partition("\n\n")[0]
+    found = {}
+    for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
+        sentence = " ".join(text.split())
+        if other := re.match(r"As in `(\w+)`(.*)", sentence):
+            sentence = _sentences(other[1])[name].rstrip(".") + (other[2] or ".")
+        found[name] = sentence
+    return found
+
+
+def _tags(written: list[str]) -> dict[str, str]:
     """The tags that `--tag` was given."""
-    pairs = [text.partition("=") for text in written or ()]
+    pairs = [text.partition("=") for text in written]
     if wrong := [name for name, equals, _ in pairs if not equals]:
         raise typer.BadParameter(f"--tag must be KEY=VALUE, got {wrong[0]!r}")
     return {name: value for name, _, value in pairs}

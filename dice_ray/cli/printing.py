@@ -74,33 +74,36 @@ def print_report(report: Report) -> None:
 
 
 def print_result(
-    work: Callable[[], Result],
+    function: Callable[..., Result],
+    given: Mapping[str, Any],
     next_commands: Callable[[Result], Sequence[Sequence[str]]] = lambda result: (),
     price_per_hour: float | None = None,
     *,
-    resume_with: Mapping[str, str | None] | None = None,
     as_json: bool,
 ) -> None:
-    """Print where the results are and what to do next, or the estimate of a dry run.
+    """Call a function of the api that trains; print where the results are and what to do next.
 
     Args:
-        work: Calls `api.train`, `api.tune`, `api.ablate` or `api.resume`.
+        function: `api.train`, `api.tune`, `api.ablate` or `api.resume`; of a dry run the estimate is printed.
+        given: Its arguments.
         next_commands: The arguments of commands to suggest after a finished sweep or study.
         price_per_hour: As in `print_estimate`.
-        resume_with: Options that no plan stores, and that a resumed sweep or study needs too.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
         typer.Exit: The run was interrupted; the exit status is 130, 143 after SIGTERM, 129 after SIGHUP.
     """
     from dice_ray.api import Interrupted
+    from dice_ray.cli.screen import TerminalScreen
 
+    if price_per_hour is not None and not given["dry_run"]:
+        raise typer.BadParameter("--price-per-hour needs --dry-run")
     status = 130  # of --max-hours
     try:
         try:
-            result = work()
+            result = function(**given, show=None if as_json else TerminalScreen)
         finally:
-            discard_unread()
+            _discard_unread()
     except Interrupted as interrupted:
         result, status = interrupted.result, interrupted.status
         if not result.can_be_resumed:
@@ -130,15 +133,14 @@ def print_result(
                 print_text(line)
             print_commands("Next:", *commands)
         else:
-            given = [
-                word for option, value in (resume_with or {}).items() if value is not None for word in (option, value)
-            ]
-            print_commands("Interrupted. To continue:", ["resume", result.name, *given])
+            # No plan stores these, and a resumed sweep or study needs them too.
+            again = [word for name in ("register", "address") if name in given for word in (f"--{name}", given[name])]
+            print_commands("Interrupted. To continue:", ["resume", result.name, *again])
     if not result.is_finished:
         raise typer.Exit(status)
 
 
-def discard_unread() -> None:
+def _discard_unread() -> None:
     """Send stdout and stderr of this process to /dev/null where nobody can read them any more.
 
     What a command prints at its end would otherwise raise, and its exit status would be that of an error.

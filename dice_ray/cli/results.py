@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dice_ray import api
 from dice_ray.cli.layout import table
-from dice_ray.cli.options import JsonOption
+from dice_ray.cli.options import Given, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
 from dice_ray.errors import InputError, one_line, shortened
 
@@ -34,8 +35,6 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Print the tables of one or several sweeps or studies, and write them with the figures as one page."""
-    from dice_ray import api
-
     if in_browser and as_json:
         raise typer.BadParameter("--open and --json exclude each other")
     _send_waiting()
@@ -71,8 +70,6 @@ def runs(
     as_json: JsonOption = False,
 ) -> None:
     """List the experiments, or compare the runs of one: best first, with the settings that differ between them."""
-    from dice_ray import api
-
     _send_waiting()
     if experiment is None:
         experiments = api.experiments()
@@ -93,53 +90,40 @@ def ui(
     ] = False,
 ) -> None:
     """Serve MLflow's pages on this machine until Ctrl-C, and print the address of the page of experiments."""
-    from dice_ray import api
-
     _send_waiting()  # first, as it may create the store
     page = api.ui_page(port, host, allow_remote=allow_remote)
     typer.echo(f"{page} shows the runs; Ctrl-C stops the server.")
     api.ui(port, host, allow_remote=allow_remote)
 
 
-def export_preset(
-    sweep: Annotated[str, typer.Argument(help="Name of a sweep, or SWEEP/TRIAL.")],
-    file: Annotated[Path | None, typer.Argument(help="File to write.", show_default="the preset is printed")] = None,
-    as_json: JsonOption = False,
-) -> None:
+@with_options_of("export_preset")
+def export_preset(given: Given, as_json: JsonOption = False) -> None:
     """Write the best configuration of a sweep as a preset for `dice-ray train`."""
-    from dice_ray import api
-
+    file = given.get("out")
     if file is not None and (file.exists() or file.suffix not in (".yaml", ".yml")):
         found = f"{file}, which exists" if file.exists() else file
         raise InputError(f"a preset must be written to a new file that ends in .yaml, got {found}")
-    preset = api.export_preset(sweep, file)
+    preset = api.export_preset(**given)
     if as_json:
-        print_json({"sweep": sweep, **({"preset": preset} if file is None else {"written": file})})
+        print_json({"sweep": given["sweep"], **({"preset": preset} if file is None else {"written": file})})
     elif file is None:
         typer.echo(preset, nl=False)
     else:
         typer.echo(f"Written: {file}")
 
 
-def export_optuna(
-    sweep: Annotated[str, typer.Argument(help="Name of a sweep.")],
-    file: Annotated[Path, typer.Argument(help="New SQLite file to write, such as study.db.")],
-    as_json: JsonOption = False,
-) -> None:
+@with_options_of("export_optuna")
+def export_optuna(given: Given, as_json: JsonOption = False) -> None:
     """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens."""
-    from dice_ray import api
-
-    num_trials = api.export_optuna(sweep, file)
+    num_trials = api.export_optuna(**given)
     if as_json:
-        print_json({"sweep": sweep, "written": file, "trials": num_trials})
+        print_json({"sweep": given["sweep"], "written": given["file"], "trials": num_trials})
         return
-    typer.echo(f"Written: {file}, with {num_trials} trials")
+    typer.echo(f"Written: {given['file']}, with {num_trials} trials")
 
 
 def _send_waiting() -> None:
     """Send to MLflow what earlier commands could not send; what still waits is listed on stderr."""
-    from dice_ray import api
-
     for waiting in api.send_waiting():
         print_text(f"MLflow has not received {waiting.file}: {waiting.why}", err=True)
 

@@ -6,7 +6,6 @@ is started where that is the point: for the streams of a real terminal, exit sta
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import os
@@ -25,8 +24,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import yaml
-from typer.core import TyperGroup
-from typer.main import get_command
 
 from dice_ray import api
 from dice_ray.api import Result
@@ -39,7 +36,6 @@ from dice_ray.tracking.writer import Writer
 from tests.models.hub_server import TOKEN, hub_server
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
-PARAMETERS_OF_TUNE = inspect.signature(api.tune).parameters
 QUICK = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=2")
 
 
@@ -337,9 +333,10 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The arguments of each call of `api.train`, `api.tune` and `api.resume`, which do nothing else."""
     noted: list[dict[str, Any]] = []
 
-    def note(what: str, *settings: object, **options: object) -> Result:
-        noted.append({"what": what, **options})
-        return Result(what, what, is_finished=False)
+    def note(**given: Any) -> Result:
+        noted.append(given)
+        name = given.get("name") or given["preset"]
+        return Result(name, name, is_finished=False)
 
     monkeypatch.setattr(api, "train", note)
     monkeypatch.setattr(api, "tune", note)
@@ -388,10 +385,9 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
     assert lone.stdout.endswith("\n  dice-ray resume synthetic_pairs --register m\n")
     shown, given, *_ = calls
     assert callable(shown.pop("show"))
-    nothing = dict.fromkeys(("seeds", "top", "register", "address", "max_hours"))
-    assert shown == {"what": "sw", "more_trials": 0, "dry_run": False} | nothing
+    assert shown == {"name": "sw", "more_trials": 0, "dry_run": False}
     assert given == {
-        "what": "sw",
+        "name": "sw",
         "more_trials": 2,
         "seeds": 0,
         "top": 1,
@@ -401,18 +397,6 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
         "dry_run": True,
         "show": None,
     }
-
-
-def test_tune_has_the_defaults_of_the_api_and_its_help_says_so(run: Run, calls: list[dict[str, Any]]) -> None:
-    group = get_command(command_line.app)
-    assert isinstance(group, TyperGroup)
-    options = {option.name: option for option in group.commands["tune"].params}
-    names = ("space", "trials", "seed", "seeds", "top")
-    defaults = {name: PARAMETERS_OF_TUNE[name].default for name in names}
-    shown = {name: options[name].default for name in names}
-    assert shown | {"space": getattr(options["space"], "show_default", None)} == defaults
-    run("tune", "synthetic_pairs")
-    assert {name: calls[0][name] for name in names} == defaults
 
 
 # Listings
@@ -654,6 +638,6 @@ def test_a_result_that_mlflow_does_not_hold_has_no_best_in_json(
     if experiment == "another":
         with Writer("another") as writer:
             writer.open("a", name="a", params={}, tags={schema.KIND: "sweep"})
-    print_result(lambda: Result("sw", "sw"), as_json=True)
+    print_result(lambda **_: Result("sw", "sw"), {}, as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["name"], document["best"]) == ("sw", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from ray.job_submission import JobStatus
 from typer.testing import CliRunner
 
 from dice_ray import api
-from dice_ray.cli.app import app
+from dice_ray.cli.app import app, main
 from dice_ray.run import jobs
 from dice_ray.run.folder import store_config
 
@@ -33,6 +34,29 @@ def test_a_command_that_cannot_be_submitted_is_a_wrong_usage(words: str, told: s
     result = CliRunner().invoke(app, ["submit", *words.split()])
     assert result.exit_code == 2
     assert told in " ".join(result.output.replace("│", " ").split())
+
+
+def test_debug_and_verbose_behind_a_submitted_command_are_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were taken out of the command, so that the job printed no traceback and logged what it was to print."""
+    submitted: list[list[str]] = []
+
+    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
+        submitted.append(command)
+        return jobs.Job(run, run, tuple(command), runs, "pending", "", 0.0, None)
+
+    monkeypatch.setattr(jobs, "submit", submit)
+    monkeypatch.delenv("DICE_RAY_VERBOSE", raising=False)
+    monkeypatch.setenv("DICE_RAY_RUNS", str(tmp_path))
+    words = ["train", "synthetic_pairs", "-v", "--name", "lone", "--debug"]
+    for before in (["submit"], ["submit", "--"], ["--debug", "submit", "--runs", str(tmp_path), "--"]):
+        monkeypatch.setattr("sys.argv", ["dice-ray", *before, *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 0
+    assert [[each for each in command if each in ("-v", "--debug")] for command in submitted] == [["-v", "--debug"]] * 3
+    assert "DICE_RAY_VERBOSE" not in os.environ
 
 
 LONE = ["train", "synthetic_pairs", "--name", "lone"]

@@ -86,18 +86,18 @@ def test_a_split_is_offered_only_if_the_data_have_it(
     has_test: bool, split: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trained = Best("mine", "dev/f1", 0.5)
-    print_result(lambda: Result("mine", "train", trained=trained, has_test=has_test), as_json=False)
+    print_result(lambda **_: Result("mine", "train", trained=trained, has_test=has_test), {}, as_json=False)
     assert printed(capsys.readouterr().out)[0] == f"dice-ray evaluate mine {split}"
 
 
 def test_the_result_of_a_study_opens_with_its_verdict(capsys: pytest.CaptureFixture[str]) -> None:
-    print_result(lambda: study(2), lambda result: [["report", "compare"]], as_json=False)
+    print_result(lambda **_: study(2), {}, lambda result: [["report", "compare"]], as_json=False)
     output = capsys.readouterr().out
     assert (
         "Too few seeds to say which arm is better: 2 seeds shared with plain, and 5 are needed. Run 3 more." in output
     )
     assert printed(output) == ["dice-ray report compare"]
-    print_result(lambda: study(6), as_json=True)
+    print_result(lambda **_: study(6), {}, as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["best"]["name"] == "dice"
     assert document["headlines"][0].startswith("Winner: dice")
@@ -113,5 +113,5 @@ def test_a_resumed_study_names_the_command_with_more_seeds(run: Run, monkeypatch
 
 def test_what_an_interrupted_study_prints_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
-        print_result(lambda: Result("a b", "a b", is_finished=False), as_json=False)
+        print_result(lambda **_: Result("a b", "a b", is_finished=False), {}, as_json=False)
     assert printed(capsys.readouterr().out) == ["dice-ray resume 'a b'"]

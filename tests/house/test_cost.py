@@ -45,25 +45,6 @@ def loaded(arguments: list[str], **environment: str) -> set[str]:
 @pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["ablate", "--help"]], ids=" ".join)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     modules = loaded(arguments)
-    assert {name for name in modules if name.startswith("dice_ray")} == {
-        "dice_ray",
-        "dice_ray.cli",
-        "dice_ray.cli.app",
-        "dice_ray.cli.data",
-        "dice_ray.cli.doctor",
-        "dice_ray.cli.examples",
-        "dice_ray.cli.jobs",
-        "dice_ray.cli.layout",
-        "dice_ray.cli.options",
-        "dice_ray.cli.printing",
-        "dice_ray.cli.results",
-        "dice_ray.cli.search",
-        "dice_ray.cli.train",
-        "dice_ray.cli.trained",
-        "dice_ray.errors",
-        "dice_ray.run",
-        "dice_ray.run.signals",
-    }
     assert not modules & HEAVY
     assert len(modules) < 600
 

@@ -1,23 +1,25 @@
-"""Commands on jobs, which run on a cluster: submit, jobs, stop."""
+"""Commands on a cluster: doctor checks it; submit, jobs and stop are for the jobs that run there."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from typer.core import TyperGroup
 
+from dice_ray import api
 from dice_ray.cli.layout import clock, table
-from dice_ray.cli.options import JsonOption
+from dice_ray.cli.options import EVERYWHERE, Given, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_text
-from dice_ray.cli.train import with_launch
-from dice_ray.errors import cut
+from dice_ray.cli.search import with_launch
+from dice_ray.errors import counted, cut
 
-CAN_BE_SUBMITTED = ("train", "tune", "ablate", "resume")
+SUBMITTED: Final = ("train", "tune", "ablate", "resume")
+"""The commands that can be submitted."""
 
-AddressOption = Annotated[
+_DashboardOption = Annotated[
     str | None,
     typer.Option(
         metavar="http://HOST:8265",
@@ -25,6 +27,32 @@ AddressOption = Annotated[
         show_default="RAY_API_SERVER_ADDRESS, or http://127.0.0.1:8265",
     ),
 ]
+
+
+@with_options_of("doctor")
+def doctor(given: Given, as_json: JsonOption = False) -> None:
+    """Check every machine of a cluster and MLflow, and say how to fix what is wrong."""
+    if "settings" in given and "preset" not in given:
+        raise typer.BadParameter("--set needs a preset")
+    checks = api.doctor(**given)
+    failed = [check for check in checks if check.problem]
+    if as_json:
+        print_json(checks)
+    else:
+        machines: dict[tuple[str, str, bool], list[str]] = {}
+        for check in checks:
+            machines.setdefault((check.name, check.found, bool(check.problem)), []).append(check.machine)
+        names = list(dict.fromkeys(check.name for check in checks))
+        rows = [
+            (name, "failed" if is_failed else "ok", ", ".join(where), found)
+            for (name, found, is_failed), where in sorted(machines.items(), key=lambda row: names.index(row[0][0]))
+        ]
+        typer.echo(table(("check", "result", "machines", "found"), rows))
+        for check in failed:
+            print_text(f"\n{check.name}, {check.machine}: {check.problem}")
+        typer.echo(f"\n{counted(len(failed), 'problem')}" if failed else "\nAll is well.")
+    if failed:
+        raise typer.Exit(1)
 
 
 def submit(
@@ -41,18 +69,17 @@ def submit(
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Print what the job prints until it ends.")] = False,
-    address: AddressOption = None,
+    address: _DashboardOption = None,
 ) -> None:
     """Run a command on a Ray cluster, where it continues when this machine is switched off."""
-    from dice_ray import api
-
     kind, *arguments = command
-    if kind not in CAN_BE_SUBMITTED:
-        raise typer.BadParameter(f"a job must be one of {', '.join(CAN_BE_SUBMITTED)}, got {kind!r}")
+    if kind not in SUBMITTED:
+        raise typer.BadParameter(f"a job must be one of {', '.join(SUBMITTED)}, got {kind!r}")
     assert context.parent is not None
     group = context.parent.command
     assert isinstance(group, TyperGroup)
-    given = group.commands[kind].make_context(kind, arguments, parent=context.parent).params
+    own = [each for each in arguments if each not in EVERYWHERE]
+    given = group.commands[kind].make_context(kind, own, parent=context.parent).params
     if given.get("address"):
         raise typer.BadParameter("a job runs on the cluster that it is submitted to: leave out its own --address")
     job = api.submit(
@@ -80,10 +107,8 @@ def submit(
         raise typer.Exit(ended.status or 1)
 
 
-def jobs(address: AddressOption = None, as_json: JsonOption = False) -> None:
+def jobs(address: _DashboardOption = None, as_json: JsonOption = False) -> None:
     """List the jobs of dice_ray on a Ray cluster, the last one first."""
-    from dice_ray import api
-
     found = api.jobs(address)
     if as_json:
         print_json(found)
@@ -100,11 +125,9 @@ def jobs(address: AddressOption = None, as_json: JsonOption = False) -> None:
 
 def stop(
     job: Annotated[str, typer.Argument(help="Id of a job (see `dice-ray jobs`), or the name of its run.")],
-    address: AddressOption = None,
+    address: _DashboardOption = None,
 ) -> None:
     """Stop a job on a Ray cluster such that it can be continued."""
-    from dice_ray import api
-
     stopped = api.stop_job(job, address)
     typer.echo(f"{stopped.id} has {stopped.state} after {clock(stopped.seconds)}; results in {stopped.folder}")
     at = ["--address", address] if address else []
