@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from dice_ray import api
 from dice_ray.cli.layout import clock, table
-from dice_ray.cli.options import EVERYWHERE, Given, JsonOption, with_options_of
+from dice_ray.cli.options import EVERYWHERE, Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_text
 from dice_ray.cli.search import with_launch
 from dice_ray.errors import counted, cut
@@ -30,7 +30,7 @@ _DashboardOption = Annotated[
 
 
 @with_options_of("doctor")
-def doctor(given: Given, as_json: JsonOption = False) -> None:
+def doctor(given: Arguments, as_json: JsonOption = False) -> None:
     """Check every machine of a cluster and MLflow, and say how to fix what is wrong."""
     if "settings" in given and "preset" not in given:
         raise typer.BadParameter("--set needs a preset")

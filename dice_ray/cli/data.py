@@ -10,7 +10,7 @@ import typer
 
 from dice_ray import api
 from dice_ray.cli.layout import table
-from dice_ray.cli.options import Given, JsonOption, with_options_of
+from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
 from dice_ray.errors import one_line
 
@@ -21,7 +21,7 @@ _SECONDS = {"h": 3600, "d": 86400, "w": 604800}
 
 
 @with_options_of("init")
-def init(given: Given, as_json: JsonOption = False) -> None:
+def init(given: Arguments, as_json: JsonOption = False) -> None:
     """Guess the format and the task of a file, and write a preset for `dice-ray train`."""
     starter, preset = api.init(**given)
     if as_json:
@@ -43,7 +43,7 @@ def init(given: Given, as_json: JsonOption = False) -> None:
 
 @with_options_of("inspect")
 def inspect(
-    given: Given,
+    given: Arguments,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -70,7 +70,7 @@ def inspect(
 
 
 @with_options_of("validate")
-def validate(given: Given, as_json: JsonOption = False) -> None:
+def validate(given: Arguments, as_json: JsonOption = False) -> None:
     """Check the settings of a preset, and print it with every default filled in: a preset too. No data are read."""
     if as_json:
         print_json(api.resolved(**given))

@@ -18,7 +18,7 @@ import typer
 
 from dice_ray import api
 
-Given: TypeAlias = dict[str, Any]
+Arguments: TypeAlias = dict[str, Any]
 """The arguments of a function of the api that were given, by their names."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -10,7 +10,7 @@ import typer
 
 from dice_ray import api
 from dice_ray.cli.layout import table
-from dice_ray.cli.options import Given, JsonOption, with_options_of
+from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
 from dice_ray.errors import InputError, one_line, shortened
 
@@ -97,7 +97,7 @@ def ui(
 
 
 @with_options_of("export_preset")
-def export_preset(given: Given, as_json: JsonOption = False) -> None:
+def export_preset(given: Arguments, as_json: JsonOption = False) -> None:
     """Write the best configuration of a sweep as a preset for `dice-ray train`."""
     file = given.get("out")
     if file is not None and (file.exists() or file.suffix not in (".yaml", ".yml")):
@@ -113,7 +113,7 @@ def export_preset(given: Given, as_json: JsonOption = False) -> None:
 
 
 @with_options_of("export_optuna")
-def export_optuna(given: Given, as_json: JsonOption = False) -> None:
+def export_optuna(given: Arguments, as_json: JsonOption = False) -> None:
     """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens."""
     num_trials = api.export_optuna(**given)
     if as_json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dice_ray import api
-from dice_ray.cli.options import Given, JsonOption, PriceOption, with_options_of
+from dice_ray.cli.options import Arguments, JsonOption, PriceOption, with_options_of
 from dice_ray.cli.printing import print_dry_run, print_result, print_text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @with_options_of("train")
 def train(
-    given: Given,
+    given: Arguments,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of data-parallel workers; more than one run on Ray Train.")
     ] = None,
@@ -41,7 +41,7 @@ def with_launch(settings: Sequence[str] | None, workers: int | None, gpus_per_wo
 
 
 @with_options_of("tune")
-def tune(given: Given, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
+def tune(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
     """Search for the best loss and its hyperparameters: a sweep."""
     if given.get("warm_start") == api.PUBLISHED and not as_json:
         _print_published(given["preset"], given["space"])
@@ -67,7 +67,7 @@ def _print_published(preset: str, space: str) -> None:
 
 
 @with_options_of("ablate")
-def ablate(given: Given, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
+def ablate(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
     """Compare the arms of an ablation study over the same seeds, on one or several data sets."""
 
     def next_commands(result: Result) -> list[list[str]]:
@@ -77,7 +77,7 @@ def ablate(given: Given, price_per_hour: PriceOption = None, as_json: JsonOption
 
 
 @with_options_of("resume")
-def resume(given: Given, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
+def resume(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
     """Continue a sweep, study or run that was interrupted, or extend a sweep that has finished."""
 
     def next_commands(result: Result) -> list[list[str]]:
@@ -86,7 +86,7 @@ def resume(given: Given, price_per_hour: PriceOption = None, as_json: JsonOption
     print_result(api.resume, given, next_commands, price_per_hour, as_json=as_json)
 
 
-def _more_seeds(result: Result, given: Given) -> list[list[str]]:
+def _more_seeds(result: Result, given: Arguments) -> list[list[str]]:
     """The command that would answer the question of a study, if it is open."""
     address = ["--address", given["address"]] if "address" in given else []
     return [[*words[1:], *address]] if (words := result.next_study) else []

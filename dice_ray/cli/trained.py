@@ -8,12 +8,12 @@ import sys
 import typer
 
 from dice_ray import api
-from dice_ray.cli.options import Given, JsonOption, with_options_of
+from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_json, print_text
 
 
 @with_options_of("predict")
-def predict(given: Given, as_json: JsonOption = False) -> None:
+def predict(given: Arguments, as_json: JsonOption = False) -> None:
     """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="surrogateescape")  # so that the line of a byte that is not text is named
@@ -32,7 +32,7 @@ def predict(given: Given, as_json: JsonOption = False) -> None:
 
 
 @with_options_of("evaluate")
-def evaluate(given: Given, as_json: JsonOption = False) -> None:
+def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
     """Score a run's best checkpoint, at the threshold 0.5 and at the one tuned on dev."""
     scored = api.evaluate(**given)
     run, data = given["run"], given["data"]
@@ -52,7 +52,7 @@ def evaluate(given: Given, as_json: JsonOption = False) -> None:
 
 
 @with_options_of("export")
-def export(given: Given, as_json: JsonOption = False) -> None:
+def export(given: Arguments, as_json: JsonOption = False) -> None:
     """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder, or push them to the hub."""
     name = api.export(**given)
     folder, push = given.get("folder"), given.get("push")
