@@ -22,16 +22,16 @@ from dice_ray.user_code import absolute
 @cache
 def address_paths(section: type[BaseModel] = RunConfig, prefix: str = "") -> frozenset[str]:
     """The paths of settings that hold addresses of the user's own code, such as a custom loss or an own metric."""
-    found = set[str]()
+    paths = set[str]()
     for key, field in section.model_fields.items():
         path = f"{prefix}{key}"
         if any(getattr(each, "func", None) is absolute for each in field.metadata):
-            found.add(path)
+            paths.add(path)
         for name, branch in branches_of(field.annotation).items():
-            found |= address_paths(branch, f"{path}.{name}.")
+            paths |= address_paths(branch, f"{path}.{name}.")
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            found |= address_paths(field.annotation, f"{path}.")
-    return frozenset(found)
+            paths |= address_paths(field.annotation, f"{path}.")
+    return frozenset(paths)
 
 
 def targets_of(config: RunConfig) -> list[str]:

@@ -115,7 +115,7 @@ def memory_reason(message: str, actor_id: str) -> str:
 
     Args:
         message: Ray's, which names the memory in use and that of each process it has killed.
-        actor_id: Of the trial's process, in the message.
+        actor_id: The id of the trial's process in the message.
     """
     memory = re.search(r"was ([\d.]+)GB used / ([\d.]+)GB limit", message)
     own = re.search(rf"Actor\({actor_id}\).*actual memory used=([\d.]+)GB", message)

@@ -243,15 +243,15 @@ def _with_control(plan: StudyPlan) -> StudyPlan:
     It shows how large differences between arms can be that come only from what their searches drew. Where the searches
     found the same settings apart from the loss's, or the baseline writes all of them itself, there is nothing to show.
     """
-    of_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
-    for arm, found in plan.tuned_settings.items():
+    own_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
+    for arm, settings in plan.tuned_settings.items():
         control = f"control_{arm}"
         _check_name(plan, control)
         with_control = plan.model_copy(
             update={
                 "arms": plan.arms | {control: plan.arms[plan.baseline]},
                 "tuned": plan.tuned | {control: plan.tuned[arm]},
-                "tuned_settings": plan.tuned_settings | {control: of_loss | _apart_from_loss(found)},
+                "tuned_settings": plan.tuned_settings | {control: own_loss | _apart_from_loss(settings)},
                 "controls": {control: arm},
             }
         )
@@ -290,10 +290,10 @@ def _best_by_loss(sweeps: Sequence[_EarlierSweep]) -> dict[str, tuple[_EarlierSw
     """The best trial of each loss over these sweeps, as `ranking` ranks the trials of one."""
     best: dict[str, tuple[_EarlierSweep, RankedTrial]] = {}
     for sweep in sweeps:
-        of_sweep: dict[str, RankedTrial] = {}
+        best_here: dict[str, RankedTrial] = {}
         for trial in ranked_in(sweep.history):
-            of_sweep.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
-        for loss, trial in of_sweep.items():
+            best_here.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
+        for loss, trial in best_here.items():
             if loss not in best or trial.rank < best[loss][1].rank:
                 best[loss] = sweep, trial
     return best

@@ -38,15 +38,15 @@ class Estimate:
 
     Attributes:
         plan: As it would be stored.
-        folder: Of the results.
+        folder: The folder of the results.
         store: MLflow's.
-        needs: Of one trial.
-        rehearsal: Of the slowest configuration.
-        fastest: Of the fastest one. A study knows its cells; of a space, some trials are drawn.
+        needs: The demand of one trial.
+        rehearsal: The slowest configuration.
+        fastest: The fastest one. A study knows its cells; from a space, some trials are drawn.
         seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
         least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
         seconds: From start to end if each trial of a sweep is as slow as the slowest one.
-        memory: Of all that run at once, in bytes, as are the following.
+        memory: What all that run at once need, in bytes, as are the following.
         disk: For what will be written.
     """
 

@@ -127,7 +127,7 @@ class Ledger(History):
         super().__init__()
         self.path = path
         self._size = 0
-        # What `of` needs: a look at all trials each time that one ends would take longer than ending it.
+        # What `with_reruns` needs: a look at all trials each time that one ends would take longer than ending it.
         self._positions: dict[str, int] = {}
         self._reruns: dict[str, list[str]] = {}
         for number, line in enumerate(self._complete_lines(), start=1):
@@ -143,7 +143,7 @@ class Ledger(History):
                     f"{path.parent / TRIALS} and its run in MLflow, and another one is run in its place"
                 ) from error
 
-    def of(self, ids: Iterable[str]) -> History:
+    def with_reruns(self, ids: Iterable[str]) -> History:
         """These trials and their reruns."""
         chosen = {each for id_ in ids for each in (id_, *self._reruns.get(id_, ()))}
         specs = {id_: self.specs[id_] for id_ in sorted(chosen, key=self._positions.__getitem__)}

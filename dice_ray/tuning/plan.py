@@ -52,7 +52,7 @@ class Schedule:
     Attributes:
         searcher: Suggests them.
         num_trials: How many, at most.
-        ids: Of all trials of the plan, which the counts on the screen are of; the list may change while trials run.
+        ids: Ids of all trials of the plan, which the screen counts; the list may change while trials run.
         scheduler: Stops trials early.
         then: Trials to run after them; called when they have ended.
     """
@@ -68,9 +68,9 @@ class Plan(BaseModel):
     """What a sweep and a study have in common; `SweepPlan` and `StudyPlan` say the rest of themselves.
 
     Attributes:
-        name: Of the folder, of MLflow's experiment and of its parent run.
+        name: The name of the folder, of MLflow's experiment and of its parent run.
         layers: Preset and settings below the trials. The preset's seed is replaced by each trial's.
-        digest: Of the data; empty before they are read.
+        digest: Digest of the data; empty before they are read.
         code: Digest of the source of each custom loss and own metric, by its address.
         encoders: Digest of the content of each encoder that lies in a folder, by its name; empty in a sweep of an older
             version. An encoder that a space searches is not among them.
@@ -106,8 +106,8 @@ class Plan(BaseModel):
         """The trials that the ledger lacks, for a driver that has locked its folder.
 
         Args:
-            ledger: Of the plan's folder.
-            address: Of the Ray cluster to join.
+            ledger: The ledger in the plan's folder.
+            address: Address of the Ray cluster to join.
         """
 
     @abstractmethod
@@ -163,7 +163,7 @@ class Plan(BaseModel):
 
         Args:
             stored: Ids of the runs that MLflow holds as ended, the parent perhaps among them.
-            ledger: Of the folder.
+            ledger: The ledger in the folder.
         """
         return stored - {self.name} - ledger.specs.keys()
 
@@ -197,7 +197,7 @@ class Plan(BaseModel):
         return True
 
     def retained(self, history: History) -> set[str] | None:
-        """Of the ended trials of a history those whose checkpoints are kept; None where all are."""
+        """The ended trials of a history whose checkpoints are kept; None where all are."""
         return None
 
     def num_kept(self, num_runs: int) -> int:

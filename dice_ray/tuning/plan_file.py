@@ -93,7 +93,7 @@ def read_sweep(folder: Path, purpose: str) -> SweepPlan:
     """The plan of a sweep.
 
     Args:
-        folder: Of the sweep.
+        folder: The sweep's folder.
         purpose: What it is read for, in the error.
 
     Raises:

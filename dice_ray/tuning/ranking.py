@@ -29,7 +29,7 @@ class RankedTrial:
 
     Attributes:
         score: Its own, by which the search selected it.
-        rerun_scores: Of its reruns with other seeds.
+        rerun_scores: The scores of its reruns with other seeds.
     """
 
     id: str

@@ -49,9 +49,9 @@ class Recorder:
 
     Args:
         plan: The sweep or study.
-        ledger: Of its folder.
-        writer: Of its experiment.
-        ids: Of all its trials; the collection may shrink while the sweep runs.
+        ledger: The ledger in its folder.
+        writer: Writes to its experiment.
+        ids: Ids of all its trials; the collection may shrink while the sweep runs.
     """
 
     def __init__(self, plan: Plan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
@@ -296,7 +296,7 @@ def _clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) ->
         The trials whose checkpoints are kept and may go when the next trial ends; none where all checkpoints are kept.
     """
     # Among these trials as among all: ranking thousands would take longer than ending a trial.
-    kept = plan.retained(ledger.of(ids))
+    kept = plan.retained(ledger.with_reruns(ids))
     for id_ in ids:
         if plan.is_final(ledger.outcomes[id_]):
             is_kept = kept is None or id_ in kept

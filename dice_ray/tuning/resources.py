@@ -75,10 +75,10 @@ class Demand:
             what = f"{name} x launch.threads" if self.workers else "launch.threads"
             raise RunError(f"each trial needs {counted(least * self.threads, 'CPU')} ({what}), got {cpus} in all")
         if (fitting := self._processes(nodes)) < least:
-            found = "; ".join(f"{counted(node.cpus, 'CPU')} and {counted(node.gpus, 'GPU')}" for node in nodes)
+            room = "; ".join(f"{counted(node.cpus, 'CPU')} and {counted(node.gpus, 'GPU')}" for node in nodes)
             raise RunError(
                 f"each process needs {counted(self.threads, 'CPU')} (launch.threads) and {counted(self.gpus, 'GPU')} "
-                f"(launch.gpus) on one machine; a trial needs {least} of them, and there is room for {fitting}: {found}"
+                f"(launch.gpus) on one machine; a trial needs {least} of them, and there is room for {fitting}: {room}"
             )
         return max(1, self.fitting(nodes))  # at least one trial, if need be with fewer workers than it may have
 
@@ -113,7 +113,7 @@ def shared(config: RunConfig, nodes: Sequence[Node], num_trials: int, auto_gpus:
     """The demand of each of these trials; without `launch.threads`, those that fit at once share the CPUs.
 
     Args:
-        config: Of the trials.
+        config: The configuration of the trials.
         nodes: The machines.
         num_trials: How many trials there are.
         auto_gpus: What `launch.gpus: auto` stands for; a whole GPU, if there is one, until it has been measured.

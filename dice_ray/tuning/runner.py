@@ -179,7 +179,7 @@ class _Session:
         if None not in plan.digests:
             # Also for the variants of earlier calls, whose cells the report shows beside those of this one.
             earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-            reports = {variant: LoadReport.of(of_variant) for variant, of_variant in earlier.items()}
+            reports = {variant: LoadReport.of(report) for variant, report in earlier.items()}
         reports |= self.loaded
         plain = {variant: report.plain() for variant, report in reports.items()}
         content = json.dumps(plain.get(None, plain), ensure_ascii=False, indent=2)
@@ -293,4 +293,4 @@ def _once_each(texts: Mapping[str | None, str]) -> list[str]:
     for variant, text in texts.items():
         variants.setdefault(text, []).append(variant or "")
     lines = [(line, ", ".join(variants[text])) for text in variants for line in text.splitlines()]
-    return [line if len(variants) == 1 or line.startswith(" ") else f"{of}: {line}" for line, of in lines]
+    return [line if len(variants) == 1 or line.startswith(" ") else f"{names}: {line}" for line, names in lines]

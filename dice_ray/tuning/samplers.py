@@ -245,7 +245,7 @@ class _BoundedTPE(TPESampler):
     def __init__(self, seed: int) -> None:
         super().__init__(multivariate=True, group=True, constant_liar=True, seed=seed)
         self._kept: list[int] = []
-        """Of the first `_num_seen` trials, the numbers of those that are modelled."""
+        """The numbers of the modelled trials among the first `_num_seen`."""
         self._num_seen = 0
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -262,14 +262,14 @@ class _BoundedTPE(TPESampler):
         return super().sample_independent(self._part_of(study), trial, param_name, param_distribution)
 
     def _part_of(self, study: Study) -> Study:
-        of_study = study.get_trials(deepcopy=False)  # in the order of their numbers, without a gap
-        trials = [of_study[number] for number in self._kept] + of_study[self._num_seen :]
+        all_trials = study.get_trials(deepcopy=False)  # in the order of their numbers, without a gap
+        trials = [all_trials[number] for number in self._kept] + all_trials[self._num_seen :]
         ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
         if (excess := len(ended) - _NUM_MODELLED) >= _NUM_AT_ONCE:
             _, others = _split_trials(study, ended, _NUM_GOOD)
             oldest = {trial.number for trial in others[:excess]}
             trials = [trial for trial in trials if trial.number not in oldest]
-            self._kept, self._num_seen = [trial.number for trial in trials], len(of_study)
+            self._kept, self._num_seen = [trial.number for trial in trials], len(all_trials)
         return _PartOfStudy(study, trials)
 
 

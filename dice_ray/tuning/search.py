@@ -70,13 +70,13 @@ class SweepSearcher(OptunaSearch):
     Early stopping compares the trials of this sweep alone: the known ones may have been evaluated at other steps.
 
     Args:
-        plan: Of the sweep.
+        plan: The sweep.
         history: Its trials so far, without reruns.
         known: The trials of the sweep that it was started from.
         num_rows: Rows of the training split, at most as many as which a batch size is suggested.
 
     Attributes:
-        ids: Of all trials of the sweep: fewer than planned where the space is exhausted.
+        ids: Ids of all trials of the sweep: fewer than planned where the space is exhausted.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ class Space:
     """A space that can be pickled: its address, loaded at the first call.
 
     Attributes:
-        num_rows: Of the training split; a batch size that is drawn from a range is at most this number.
+        num_rows: Rows of the training split; a batch size that is drawn from a range is at most this number.
     """
 
     address: str
@@ -83,11 +83,11 @@ class _WithinRows:
 
 def paths(values: Nested, prefix: str = "") -> list[str]:
     """Each path that a layer sets."""
-    found = []
+    written = []
     for key, value in values.items():
         inner = paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
-        found += inner or [f"{prefix}{key}"]
-    return found
+        written += inner or [f"{prefix}{key}"]
+    return written
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Variant(BaseModel):
 
     Attributes:
         layers: The layers below the arms, in place of the study's own.
-        digest: Of the data; empty before they are read.
+        digest: Digest of the data; empty before they are read.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -227,10 +227,8 @@ class StudyPlan(Plan):
                 problems += error.problems
             else:
                 if (first := names.setdefault(by_seed[self.seeds[0]], name)) != name:
-                    kind, of_kind = ("arms", "arm ") if variant is None else ("variants", "")
-                    problems.append(
-                        Problem(f"{kind}.{name}", f"must differ from {of_kind}{first}", repr(self.arms[arm]))
-                    )
+                    kind, noun = ("arms", "arm ") if variant is None else ("variants", "")
+                    problems.append(Problem(f"{kind}.{name}", f"must differ from {noun}{first}", repr(self.arms[arm])))
         if problems:
             raise ConfigError(list(dict.fromkeys(problems)))
         cells = [

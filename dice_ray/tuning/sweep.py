@@ -48,7 +48,7 @@ class SweepPlan(Plan):
         scheduler: Early stopping: `asha`, `median`, `none`, or the address of a function that makes an Optuna pruner.
         objectives: Metrics of dev to search for together, and `seconds` of training, which is minimised; empty for the
             task's own metric alone.
-        seed: Of the sampler, and `training.seed` of every trial.
+        seed: Seed of the sampler, and `training.seed` of every trial.
         seeds: Number of other seeds that the best configurations are run with after the search.
         top: Number of these configurations.
         points: Parameters of the first trials; a parameter that is missing is sampled.
@@ -123,8 +123,8 @@ class SweepPlan(Plan):
         return missing, len(ledger.outcomes)
 
     def samples(self, ledger: Ledger) -> list[RunConfig]:
-        """Of some trials that the space suggests, for each encoder and each part of it that is trained, those with the
-        fewest and the most steps.
+        """The configurations with the fewest and the most steps for each encoder and each part of it that is trained,
+        among some that the space suggests.
         """
         from dice_ray.tuning.search import SweepSearcher
 
@@ -321,7 +321,7 @@ class SweepPlan(Plan):
                 raise UnknownNameError("objective", name, known)
 
     def _check_space(self) -> None:
-        """Of some trials drawn at random, one must have a valid configuration.
+        """One of some trials drawn at random must have a valid configuration.
 
         Raises:
             InputError: The space suggests nothing.

@@ -57,7 +57,7 @@ class Work:
     Attributes:
         threads: Those of a worker.
         gpus: Those of a worker; without any, trials see none.
-        surroundings: Of the driver.
+        surroundings: The environment of the driver.
         admission: What must hold of machines that join while trials run.
     """
 
