@@ -77,7 +77,7 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
         # Arms on fewer data sets, as at a tuned threshold, are not in the family of this one: if they have enough to be
         # tested, it has too.
         num_arms = sum(len(other) >= len(by_data) for other in by_arm.values())
-        least, p = least_data_sets(num_arms), math.nan
+        least, p = _least_data_sets(num_arms), math.nan
         if len(means) >= least and not np.allclose(means, 0):
             from scipy import stats
 
@@ -95,10 +95,10 @@ def _data_set(compared: Comparison) -> str:
     return str(tag_values(compared.cells, schema.DATA).iloc[0])
 
 
-def least_data_sets(num_arms: int) -> int:
+def _least_data_sets(num_arms: int) -> int:
     """The fewest data sets with which one of these arms could be significant after Holm's correction.
 
-    >>> [least_data_sets(num_arms) for num_arms in (1, 2, 3, 4, 6, 7)]
+    >>> [_least_data_sets(num_arms) for num_arms in (1, 2, 3, 4, 6, 7)]
     [6, 7, 7, 8, 8, 9]
     """
     # With n data sets the smallest possible p is 2^(1-n), and Holm compares the smallest p with ALPHA/num_arms.

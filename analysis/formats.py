@@ -53,10 +53,10 @@ class ScoreFormat:
 PERCENT: Final = ScoreFormat(percent=True)
 
 
-ItemT = TypeVar("ItemT")
+_ItemT = TypeVar("_ItemT")
 
 
-def named(name: str, items: Sequence[ItemT]) -> list[tuple[str, ItemT]]:
+def named(name: str, items: Sequence[_ItemT]) -> list[tuple[str, _ItemT]]:
     """Each item with the name of its table or figure, which has a number if there are several.
 
     >>> named("forest", ["mrpc"]), named("forest", ["mrpc", "qqp"])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from analysis.verdict.base import Card
 
-FOLDER: Final = Path(__file__).with_name("templates")
+_FOLDER: Final = Path(__file__).with_name("templates")
 
 
 def page(
@@ -39,7 +39,7 @@ def page(
     Its content security policy forbids the browser to load anything, and to run any script but the page's own, which
     is allowed by its hash.
     """
-    script = (FOLDER / "page.js").read_text(encoding="utf-8")
+    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
     template = _environment().get_template("page.html")
     return template.render(
         title=title,
@@ -48,7 +48,7 @@ def page(
         tables=tables,
         figures=figures,
         origins=origins,
-        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+        style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=metadata.version("dice-ray"),
@@ -65,17 +65,17 @@ def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": one_line, "inline": inline, "breakable": breakable}
+    environment.filters |= {"plain": one_line, "inline": _inline, "breakable": _breakable}
     return environment
 
 
-def breakable(cell: object) -> Markup:
+def _breakable(cell: object) -> Markup:
     """A cell that may break after an underscore of a name, and has an interval in a line of its own."""
     from markupsafe import Markup, escape
 
@@ -85,7 +85,7 @@ def breakable(cell: object) -> Markup:
     return Markup(str(escape(text)).replace("_", "_<wbr>"))  # nosec B704  # escaped
 
 
-def inline(figure: Figure) -> str:
+def _inline(figure: Figure) -> str:
     """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name.
 
     Its title is shown on hover, and its alternative text is read aloud.

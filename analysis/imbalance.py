@@ -16,7 +16,7 @@ from analysis.tables.base import ReportTable
 if TYPE_CHECKING:
     from dice_ray.tasks.inspection import Inspection
 
-NUM_LABELS: Final = 20
+_NUM_LABELS: Final = 20
 """Labels shown of each data set; the CSV file holds all."""
 
 
@@ -24,11 +24,11 @@ def imbalance_report(inspections: Sequence[Inspection]) -> Report:
     """Tables and a bar chart of inspected data sets."""
     title = ", ".join(data.name for data in inspections)
     return Report(
-        title, (imbalance(inspections), splits(inspections), labels(inspections)), (imbalance_bars(inspections),)
+        title, (_imbalance(inspections), _splits(inspections), _labels(inspections)), (imbalance_bars(inspections),)
     )
 
 
-def imbalance(inspections: Sequence[Inspection]) -> ReportTable:
+def _imbalance(inspections: Sequence[Inspection]) -> ReportTable:
     """Table 1 of the paper: the counts of each training split, with the paper's counts beside them."""
     rows, published_by_name = [], table_1()
     notes = list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in inspections))
@@ -56,7 +56,7 @@ def imbalance(inspections: Sequence[Inspection]) -> ReportTable:
     return ReportTable("imbalance", "Negatives and positives of the training split", frame, _shown(frame), tuple(notes))
 
 
-def splits(inspections: Sequence[Inspection]) -> ReportTable:
+def _splits(inspections: Sequence[Inspection]) -> ReportTable:
     """Size, imbalance and lengths of each split; dropped rows and duplicates are in the notes."""
     rows = [
         {
@@ -87,7 +87,7 @@ def splits(inspections: Sequence[Inspection]) -> ReportTable:
     return ReportTable("splits", "Splits", frame, _shown(frame), tuple(notes))
 
 
-def labels(inspections: Sequence[Inspection]) -> ReportTable:
+def _labels(inspections: Sequence[Inspection]) -> ReportTable:
     """The count of each label in each split and its share of train; the most frequent label of train first."""
     rows = [
         {"data": data.name, "label": label}
@@ -99,11 +99,11 @@ def labels(inspections: Sequence[Inspection]) -> ReportTable:
     names = [split for split in ("train", "dev", "test") if any(split in data.splits for data in inspections)]
     frame = pd.DataFrame(rows, columns=["data", "label", *names, "share of train"])
     frame = frame.astype(dict.fromkeys(names, "Int64"))
-    first = frame.groupby("data", sort=False).head(NUM_LABELS)
+    first = frame.groupby("data", sort=False).head(_NUM_LABELS)
     shown = _shown(first.drop(columns="share of train"))
     shown["train (%)"] = [f"{100 * share:.2f}" for share in first["share of train"]]
     left_out = len(frame) - len(first)
-    notes = (f"The first {NUM_LABELS} labels of each; labels.csv has {left_out} more.",) if left_out else ()
+    notes = (f"The first {_NUM_LABELS} labels of each; labels.csv has {left_out} more.",) if left_out else ()
     return ReportTable("labels", "Labels", frame, shown, notes)
 
 

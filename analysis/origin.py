@@ -13,7 +13,7 @@ from analysis.frames import Findings, metric_values, of_kind, tag_values
 from dice_ray.tracking import schema
 from dice_ray.tracking.schema import PLAN_FILE
 
-VERSION: Final = schema.tag_column(f"{schema.VERSION}.")
+_VERSION: Final = schema.tag_column(f"{schema.VERSION}.")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
 
 def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
     hours = metric_values(runs, "train/seconds").astype(float).sum() / 3600
-    versions = sorted(str(name) for name in runs if str(name).startswith(VERSION))
+    versions = sorted(str(name) for name in runs if str(name).startswith(_VERSION))
     machines = [tag_values(runs, tag) for tag in (schema.CPU, schema.CORES, schema.GPU)]
     facts = {
         "started": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
@@ -75,7 +75,7 @@ def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
         "results version": _joined(pd.Series([parent.get(schema.tag_column(schema.RESULTS_VERSION))])),
         "machine": "; ".join(filter(None, map(_joined, machines))),
         "versions": ", ".join(
-            f"{name.removeprefix(VERSION)} {_joined(runs[name])}" for name in versions if _joined(runs[name])
+            f"{name.removeprefix(_VERSION)} {_joined(runs[name])}" for name in versions if _joined(runs[name])
         ),
     }
     return {label: text for label, text in facts.items() if text}

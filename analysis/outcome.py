@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from analysis.frames import Findings
 
 
-LONGEST: Final = 250
+_LONGEST: Final = 250
 """MLflow's limit of a metric's name."""
-LONGEST_READABLE: Final = 100
+_LONGEST_READABLE: Final = 100
 """The characters of place and arm before a hash."""
 
 
@@ -72,7 +72,7 @@ def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
         # A name from which nothing is left out stays when another arm is added.
         is_own = uses[name] == 1 or name == whole[parts]
         if not is_own or not _is_accepted(name):
-            words = " ".join(re.findall(r"[\w-]+", " ".join(parts[1:])))[:LONGEST_READABLE]
+            words = " ".join(re.findall(r"[\w-]+", " ".join(parts[1:])))[:_LONGEST_READABLE]
             name = f"{parts[0]}/{words}. {hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
         found[name] = value
     return found
@@ -80,7 +80,7 @@ def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
 
 def _is_accepted(name: str) -> bool:
     # MLflow may store metrics as files, and refuses a name that is not the shortest one of its path.
-    return len(name) <= LONGEST and posixpath.normpath(name) == name
+    return len(name) <= _LONGEST and posixpath.normpath(name) == name
 
 
 def summary(findings: Findings) -> Iterator[str]:

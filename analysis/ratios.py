@@ -16,7 +16,7 @@ from analysis.statistics.intervals import Interval
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
-RATIO: Final = "data.imbalance.ratio.negatives"
+_RATIO: Final = "data.imbalance.ratio.negatives"
 AT_HALF: Final = "at the threshold of .5"
 AT_TUNED: Final = "at the threshold tuned on dev"
 PR_AUC: Final = "PR-AUC"
@@ -93,7 +93,7 @@ def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
     """For each data set and encoder of a study over training sets of two imbalance ratios or more, and with a score."""
     by_place: dict[str, list[tuple[float, Comparison]]] = {}
     for compared in comparisons(findings):
-        ratios = param_values(compared.cells, RATIO).dropna().unique()
+        ratios = param_values(compared.cells, _RATIO).dropna().unique()
         if len(ratios) == 1:
             place = str(place_of(compared.cells, schema.DATA, schema.ENCODER).iloc[0])
             by_place.setdefault(place, []).append((float(ratios[0]), compared))

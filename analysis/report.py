@@ -35,10 +35,10 @@ from analysis.verdict import verdicts
 from analysis.verdict.base import Card, card_of
 from dice_ray.errors import InputError, RunError, one_line
 
-MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
-Part = TypeVar("Part", ReportTable, Figure)
+_MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
+_Part = TypeVar("_Part", ReportTable, Figure)
 
-TABLES: Final[tuple[MakeTables, ...]] = (
+TABLES: Final[tuple[_MakeTables, ...]] = (
     scores_by_ratio,
     comparison,
     across_data_sets,
@@ -76,7 +76,7 @@ FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
 )
 """THE list of figures, in the order of the report; each function returns no figure if it does not apply."""
 
-CHECKSUMS: Final = "report.sha256"
+_CHECKSUMS: Final = "report.sha256"
 """The file with the digests of all written files, in the format of `sha256sum --check`."""
 
 
@@ -184,7 +184,7 @@ class Report:
 
 def _listed(folder: Path) -> set[tuple[str, str]]:
     """The digests and names of the files of the previous report."""
-    file = folder / CHECKSUMS
+    file = folder / _CHECKSUMS
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
 
@@ -192,8 +192,8 @@ def _listed(folder: Path) -> set[tuple[str, str]]:
 def _list(folder: Path, files: Set[tuple[str, str]], unfinished: Path) -> None:
     """Replace the checksums; they are written whole to another folder first."""
     lines = sorted(f"{digest}  {name}\n" for digest, name in files)
-    (unfinished / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
-    (unfinished / CHECKSUMS).replace(folder / CHECKSUMS)
+    (unfinished / _CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+    (unfinished / _CHECKSUMS).replace(folder / _CHECKSUMS)
 
 
 def _check_replaced(folder: Path, names: Sequence[str], listed: Set[tuple[str, str]]) -> None:
@@ -264,7 +264,7 @@ def side_by_side(experiments: Mapping[str, Findings]) -> Report:
     )
 
 
-def _named(experiment: str, part: Part) -> Part:
+def _named(experiment: str, part: _Part) -> _Part:
     """The part with the experiment's name in its title and file name."""
     stem = re.sub(r"[^\w.-]", "_", experiment)
     return replace(part, name=f"{stem}-{part.name}", title=f"{experiment}: {part.title}")

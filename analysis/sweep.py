@@ -67,9 +67,9 @@ def best_trial(findings: Findings) -> BestTrial | None:
 
 Scale: TypeAlias = Literal["choice", "linear", "log"]
 
-MOST_CHOICES: Final = 5
+_MOST_CHOICES: Final = 5
 """So few numbers that occur again are choices, whose distance means nothing; drawn from a range, none occurs twice."""
-LEAST_LOG_RATIO: Final = 10
+_LEAST_LOG_RATIO: Final = 10
 """Values of less than a decade are legible on a linear scale, whatever they were drawn on."""
 
 
@@ -129,31 +129,31 @@ def settings_of(trials: pd.DataFrame) -> list[Setting]:
             for value, of_trial in zip(stored.tolist(), chosen, strict=True)
         ]
         numbers = {value for value in values if isinstance(value, int | float)}
-        if len(numbers) > MOST_CHOICES:  # `null` is no place among numbers of a range
+        if len(numbers) > _MOST_CHOICES:  # `null` is no place among numbers of a range
             values = [value if value in numbers else None for value in values]
         known = [value for value in values if value is not None]
         if len(set(known)) > 1:
-            settings.append(Setting(path, scale_of(known), tuple(values)))
+            settings.append(Setting(path, _scale_of(known), tuple(values)))
     return settings
 
 
-def scale_of(values: Sequence[Any]) -> Scale:
+def _scale_of(values: Sequence[Any]) -> Scale:
     """The scale on which values are spread more evenly: the search space itself is not stored with the runs.
 
     Positive values of more than a decade are more likely under a log-uniform distribution over their range than under a
     uniform one if their geometric mean is below the logarithmic mean of the range's ends. The ratio of the ends alone
     does not tell: that of 100 values drawn uniformly from 0 to 1 is mostly above 100.
 
-    >>> scale_of([0.001, 0.01, 0.1, 1.0]), scale_of([0.01, 0.3, 0.7, 0.9]), scale_of(["linear", "cosine"])
+    >>> _scale_of([0.001, 0.01, 0.1, 1.0]), _scale_of([0.01, 0.3, 0.7, 0.9]), _scale_of(["linear", "cosine"])
     ('log', 'linear', 'choice')
     """
     distinct = set(values)
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in distinct):
         return "choice"
-    if len(distinct) <= MOST_CHOICES and len(distinct) < len(values):
+    if len(distinct) <= _MOST_CHOICES and len(distinct) < len(values):
         return "choice"
     low, high = min(distinct), max(distinct)
-    if low <= 0 or high / low < LEAST_LOG_RATIO:
+    if low <= 0 or high / low < _LEAST_LOG_RATIO:
         return "linear"
     mean_log = sum(map(math.log, values)) / len(values)
     return "log" if mean_log < math.log((high - low) / math.log(high / low)) else "linear"
@@ -165,9 +165,9 @@ def _order(value: float | str) -> tuple[bool, float, str]:
 
 LEAST_TRIALS: Final = 20
 """The fewest scored trials of a loss for which importance is computed; five of them are then the best quarter."""
-BEST_SHARE: Final = 0.25
+_BEST_SHARE: Final = 0.25
 """The share of trials that count as the best ones."""
-NUM_SHUFFLES: Final = 100
+_NUM_SHUFFLES: Final = 100
 
 
 @dataclass(frozen=True)
@@ -204,13 +204,13 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     if trials.empty:
         return [], {}
     score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
-    trials, branches, few = trials.loc[score.index], list[Shuffled](), {}
+    trials, branches, few = trials.loc[score.index], list[_Shuffled](), {}
     for loss, group in trials.groupby(losses(trials)):
         if len(group) < LEAST_TRIALS:
             few[str(loss)] = len(group)
         elif searched := _searched(group):
             branches.append(_shuffled(str(loss), group, searched, score[group.index].to_numpy(np.float64)))
-    return sorted(by_chance(branches), key=lambda branch: -branch.num_trials), few
+    return sorted(_by_chance(branches), key=lambda branch: -branch.num_trials), few
 
 
 def too_few(frame: pd.DataFrame) -> dict[str, int]:
@@ -231,7 +231,7 @@ def _searched(trials: pd.DataFrame) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class _Shuffled:
     """The importance of the parameters of one loss, and what is left of it with shuffled scores (`shuffled_SP`)."""
 
     loss: str
@@ -240,19 +240,19 @@ class Shuffled:
     shuffled_SP: NDArray[np.floating]
 
 
-def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> Shuffled:
+def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> _Shuffled:
     # A chosen `null` is a NaN in the frame, and each NaN would be a choice of its own.
     values = {path: [None if pd.isna(value) else value for value in param_values(trials, path)] for path in paths}
     optuna_study = _study(values)
     importance = _evaluate(optuna_study, score)
     # Shuffled scores have no relation to the parameters: what importance is left is that of chance.
     draw = np.random.default_rng(0)
-    shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(NUM_SHUFFLES)]
+    shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(_NUM_SHUFFLES)]
     chance_SP = np.array([[shuffle[path] for path in paths] for shuffle in shuffled])
-    return Shuffled(loss, len(trials), {path: importance[path] for path in paths}, chance_SP)
+    return _Shuffled(loss, len(trials), {path: importance[path] for path in paths}, chance_SP)
 
 
-def by_chance(branches: Sequence[Shuffled]) -> list[LossImportance]:
+def _by_chance(branches: Sequence[_Shuffled]) -> list[LossImportance]:
     """The importances with the level that chance reaches, corrected over all parameters of the sweep.
 
     A sweep has many parameters, and the largest of many exceeds a quantile of one by chance. The level is therefore
@@ -288,7 +288,7 @@ def _evaluate(optuna_study: Study, score: NDArray[np.floating]) -> dict[str, flo
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its warning that low values count as the best: hence the minus below
-        evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST_SHARE)
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=_BEST_SHARE)
         return evaluator.evaluate(optuna_study, target=lambda trial: -float(score[trial.number]))
 
 
@@ -314,7 +314,7 @@ def _distribution(values: Sequence[Any]) -> BaseDistribution:
     """A distribution over the range of the tried values; the search space itself is not stored with the runs."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    scale = scale_of(values)
+    scale = _scale_of(values)
     if scale == "choice":
         return CategoricalDistribution(sorted(set(values), key=str))
     return FloatDistribution(float(min(values)), float(max(values)), log=scale == "log")

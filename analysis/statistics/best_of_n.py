@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from analysis.statistics.intervals import StandardError
 
 
-def chances(num: int, budget: int) -> NDArray[np.floating]:
+def _chances(num: int, budget: int) -> NDArray[np.floating]:
     """The chance of each of `num` settings, from the worst to the best by dev, to be the best of a subset.
 
-    >>> chances(4, 2)
+    >>> _chances(4, 2)
     array([0.        , 0.16666667, 0.33333333, 0.5       ])
     """
     from scipy import special
@@ -94,7 +94,7 @@ def crossed_errors(
     between_seeds = float(of_seeds_R.var(ddof=1))
     share = 1 / num_seeds + test_per_train
     seeds = max(between_seeds - rest / num, 0.0) * share
-    effective = min(1 / float((chances(num, budget) ** 2).sum()), num - 1)
+    effective = min(1 / float((_chances(num, budget) ** 2).sum()), num - 1)
     freedom = settings**2 / effective + seeds**2 / (num_seeds - 1)
     both = StandardError(math.sqrt(settings + seeds), (settings + seeds) ** 2 / freedom if freedom else math.inf)
     return both, StandardError(math.sqrt(between_seeds * share), num_seeds - 1)

@@ -116,7 +116,7 @@ def t_interval(
     num = len(scores)
     if num < 2 or np.ptp(scores) < NO_SPREAD:
         return Interval(float(np.mean(scores)) if num else math.nan, math.nan, math.nan, num)
-    error = standard_error(scores, test_per_train)
+    error = _standard_error(scores, test_per_train)
     return interval_around(float(np.mean(scores)), (error,), num, fitting(limits, scores))
 
 
@@ -155,7 +155,7 @@ def paired_difference(
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
     mean = float(np.mean(differences)) if shared else math.nan
-    errors = (standard_error(differences, test_per_train),) if len(shared) > 1 else ()
+    errors = (_standard_error(differences, test_per_train),) if len(shared) > 1 else ()
     low, high = fitting(limits, [*values.values(), *baseline.values()])
     return Difference.tested(mean, len(shared), errors, high - low)
 
@@ -166,7 +166,7 @@ def fitting(limits: tuple[float, float], scores: Iterable[float]) -> tuple[float
     return limits if all(low <= score <= high for score in scores) else (-math.inf, math.inf)
 
 
-def standard_error(values: Sequence[float], test_per_train: float) -> StandardError:
+def _standard_error(values: Sequence[float], test_per_train: float) -> StandardError:
     """Of the mean of two values or more; `test_per_train` as in `t_interval`."""
     return StandardError(float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train), len(values) - 1)
 

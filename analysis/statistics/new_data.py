@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from analysis.statistics.intervals import NO_SPREAD, Difference, Interval, StandardError
 from dice_ray.tracking import schema
 
-NUM_RESAMPLES: Final = 1000
+_NUM_RESAMPLES: Final = 1000
 
 
-def ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
+def _ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
     """The score of `parts_...2` (numerator, denominator) summed over items; 0/0 is 0."""
     numerator, denominator = parts[..., 0], parts[..., 1]
     return np.asarray(np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1), 0.0))
@@ -43,7 +43,7 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
     """
     assert parts.shape == baseline.shape, "the same seeds and items"
     num_seeds, num_items, _ = parts.shape
-    differences_S = ratio(parts.sum(1)) - ratio(baseline.sum(1))
+    differences_S = _ratio(parts.sum(1)) - _ratio(baseline.sum(1))
     mean = float(differences_S.mean())
     if num_seeds < 2 or num_items < 2 or np.ptp(differences_S) < NO_SPREAD:
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
@@ -60,7 +60,7 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
-    """The mean difference over seeds, for each of `NUM_RESAMPLES` bootstrap samples of the items.
+    """The mean difference over seeds, for each of `_NUM_RESAMPLES` bootstrap samples of the items.
 
     Items with the same parts in both arms and all seeds are counted together and drawn by a multinomial. Most items are
     right everywhere, so that this is many times as fast as drawing single items.
@@ -68,40 +68,40 @@ def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floati
     _, num_seeds, num_items, _ = parts_2SI2.shape
     # One row an item: its numerator and denominator in both arms and all seeds.
     unique, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
-    weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, NUM_RESAMPLES)
-    sums = (weights_BU @ unique).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
-    scores_B2S = ratio(sums)
+    weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, _NUM_RESAMPLES)
+    sums = (weights_BU @ unique).reshape(_NUM_RESAMPLES, 2, num_seeds, 2)
+    scores_B2S = _ratio(sums)
     return np.asarray((scores_B2S[:, 0] - scores_B2S[:, 1]).mean(-1))
 
 
-CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
+_CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 """From `counts_I3` (true positives, false positives, false negatives) to `parts_I2`, what each item adds to the
 numerator and denominator of the score."""
-ROUNDING: Final = 1e-6
+_ROUNDING: Final = 1e-6
 """The difference to the stored score that is allowed as rounding error."""
 
 
-def of_all_counts(counts: NDArray[np.floating]) -> NDArray[np.floating]:
+def _of_all_counts(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     """Micro F1 of spans, labels or the positive class; accuracy if each item has exactly one label."""
     tp, fp, fn = counts.T
     return np.stack([2 * tp, 2 * tp + fp + fn], -1)
 
 
-def of_each_item(counts: NDArray[np.floating]) -> NDArray[np.floating]:
+def _of_each_item(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     """The mean F1 of the items as in SQuAD 1.1: 0 for an item without any count."""
-    f1 = ratio(of_all_counts(counts))
+    f1 = _ratio(_of_all_counts(counts))
     return np.stack([f1, np.ones_like(f1)], -1)
 
 
-def of_each_item_or_none(counts: NDArray[np.floating]) -> NDArray[np.floating]:
+def _of_each_item_or_none(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     """The mean F1 of the items as in SQuAD 2.0: 1 for an item without an answer and without a prediction."""
     empty = counts.sum(-1) == 0
-    parts = of_each_item(counts)
+    parts = _of_each_item(counts)
     parts[empty, 0] = 1
     return parts
 
 
-SCORES: Final[tuple[CountsToParts, ...]] = (of_all_counts, of_each_item_or_none, of_each_item)
+_SCORES: Final[tuple[_CountsToParts, ...]] = (_of_all_counts, _of_each_item_or_none, _of_each_item)
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], p
     counts = {id_: table[columns].to_numpy(float) for id_, table in known.items()}
     # Cells of an older version lack the documents of the same items.
     documents = next((table[schema.DOCUMENT].to_numpy() for table in known.values() if schema.DOCUMENT in table), None)
-    for parts_of in SCORES:
+    for parts_of in _SCORES:
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
-        if all(abs(float(ratio(parts_I2.sum(0))) - scores[id_]) <= ROUNDING for id_, parts_I2 in parts.items()):
+        if all(abs(float(_ratio(parts_I2.sum(0))) - scores[id_]) <= _ROUNDING for id_, parts_I2 in parts.items()):
             return ItemParts(parts if documents is None else {id_: _summed(of, documents) for id_, of in parts.items()})
     return ItemParts({}, "the counts of the test items do not give the stored score")
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD
 
-POWER: Final = 0.8
+_POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
 MOST_SEEDS: Final = 1000
 """More seeds are not planned: the difference is too small for any study."""
 
 
 def seeds_needed(differences: Sequence[float], num_tests: int = 1, test_per_train: float = 0.0) -> int | None:
-    """How many seeds in all show a difference as large as the seen one, with the power `POWER`.
+    """How many seeds in all show a difference as large as the seen one, with the power `_POWER`.
 
     The paired t test at `ALPHA` / `num_tests`, the level at which Holm's correction tests the smallest p value, with
     the seen mean and standard deviation as the true ones. The seen mean of a few seeds is uncertain, and so is this
@@ -47,7 +47,7 @@ def seeds_needed(differences: Sequence[float], num_tests: int = 1, test_per_trai
 
 
 def smallest_visible(differences: Sequence[float], num_tests: int = 1, test_per_train: float = 0.0) -> float:
-    """The smallest true difference that as many seeds with this spread show with the power `POWER`.
+    """The smallest true difference that as many seeds with this spread show with the power `_POWER`.
 
     NaN for fewer than two differences or differences without spread. The arguments are those of `seeds_needed`.
     """
@@ -60,8 +60,8 @@ def _visible(num: int, spread: float, num_tests: int, test_per_train: float) -> 
     from scipy import special
 
     critical = special.stdtrit(num - 1, 1 - ALPHA / num_tests / 2)
-    # The noncentrality at which |t| exceeds the critical value with the power `POWER`; the other tail is negligible.
-    noncentrality = float(special.nctdtrinc(num - 1, 1 - POWER, critical))
+    # The noncentrality at which |t| exceeds the critical value with the power `_POWER`; the other tail is negligible.
+    noncentrality = float(special.nctdtrinc(num - 1, 1 - _POWER, critical))
     return noncentrality * spread * math.sqrt(1 / num + test_per_train)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from analysis.statistics.intervals import ALPHA, NO_SPREAD
 
-HIGHEST_F: Final = 1e6
+_HIGHEST_F: Final = 1e6
 """Of a larger statistic no interval is computed: the interaction is rounding error, and scipy has no value."""
 LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x settings", "residual"
 
@@ -64,7 +64,7 @@ def share_bounds(scores_ANR: NDArray[np.floating]) -> dict[str, tuple[float, flo
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),
     ):
-        if variance * repeated >= HIGHEST_F * squares:
+        if variance * repeated >= _HIGHEST_F * squares:
             continue
         freedom, rest = (size - 1, (num_arms - 1) * (num - 1)), total - found[name]
         low, high = (

@@ -26,7 +26,7 @@ _ANSWERS: Final[dict[str, ToldApart]] = {
     "winner": "YES",
 }
 """By the outcome of either kind of verdict."""
-CAUTION: Final = (
+_CAUTION: Final = (
     "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
     "choose the number of seeds before the first look"
 )
@@ -131,7 +131,7 @@ class Card:
     def lines(self) -> dict[str, str]:
         """All lines under the answer, by label."""
         settle = {"to settle it": self.settle} if self.settle else {}
-        settle |= {"caution": CAUTION} if self.is_command and self.is_tested else {}
+        settle |= {"caution": _CAUTION} if self.is_command and self.is_tested else {}
         return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
 
     @property

@@ -17,7 +17,7 @@ from analysis.verdict.decision import Aim, Decision, is_useful, rows_of_baseline
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
-ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
+_ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
 _CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
@@ -26,7 +26,7 @@ def over_seeds(made: Decision) -> Verdict:
     comparison, arms = made.comparison, [arm for arm in made.comparison.arms if arm.name != CONSTANT and arm.score.num]
     one_search, is_flawed = is_one_search(comparison), any(each.is_passed is False for each in comparison.controls)
     headline, *others = _sentences(made)
-    warnings = [ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed
+    warnings = [_ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed
     use = _arm_to_use(made)
     if made.different:
         use += " (the settings that its search found, not the loss)" * one_search
@@ -308,7 +308,7 @@ def _design(comparison: Comparison) -> str:
             f"then the parameters of the loss alone ({searched})" if searched else "no loss has parameters searched"
         )
     if is_one_search(comparison):
-        return f"tuned each: {ONE_SEARCH}"
+        return f"tuned each: {_ONE_SEARCH}"
     return "as given: no search; each arm has the settings of its definition"
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from analysis.figures.base import INK
 from analysis.figures.paper import ImbalanceBars
-from analysis.html_page import fragment, inline, page
+from analysis.html_page import _inline, fragment, page
 from analysis.origin import Origin
 from analysis.tables.base import ReportTable
 from analysis.verdict.base import Card
@@ -82,7 +82,7 @@ def test_no_two_elements_have_one_id_and_every_reference_has_its_element(text: s
 
 
 def test_a_picture_takes_the_colour_of_the_page() -> None:
-    svg = inline(FIGURE)
+    svg = _inline(FIGURE)
     assert svg.startswith('<svg viewBox="0 0 ')
     assert f'role="img" aria-label="{escape(NASTY)}"><title>{escape(NASTY)}</title>' in svg
     assert "currentColor" in svg
@@ -95,7 +95,7 @@ def test_numbers_stand_right_and_marks_are_classes(text: str) -> None:
 
 
 def test_the_page_says_how_to_run_it_again(text: str) -> None:
-    assert "cp study.plan.yaml dice_ray_runs/study/plan.yaml\ndice-ray resume study\n" in text
+    assert "cp study.plan.yaml &#34;$runs/plan.yaml&#34;\ndice-ray resume study\n" in text
     bare = page("a", [], [], [TABLE], [], [Origin("study", None, {})])
     assert "The plan of study is not stored." in bare
     assert "dice-ray resume" not in bare

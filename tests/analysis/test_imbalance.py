@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from analysis.figures.paper import ImbalanceBars
-from analysis.imbalance import NUM_LABELS, imbalance_report
+from analysis.imbalance import _NUM_LABELS, imbalance_report
 from analysis.paper.printed import table_1
 from dice_ray.data.records import LoadReport, ReadReport, RowTally
 from dice_ray.tasks.inspection import Inspection, Lengths, SplitFacts
@@ -40,10 +40,10 @@ def test_what_was_dropped_and_what_stands_twice_is_said() -> None:
 
 
 def test_the_file_holds_all_labels() -> None:
-    every = {f"label {number}": number + 1 for number in range(NUM_LABELS + 5)}
+    every = {f"label {number}": number + 1 for number in range(_NUM_LABELS + 5)}
     table = imbalance_report([inspection("mine", 30, 3, every)]).tables[2]
-    assert (len(table.data), len(table.shown)) == (NUM_LABELS + 5, NUM_LABELS)
-    assert table.notes == (f"The first {NUM_LABELS} labels of each; labels.csv has 5 more.",)
+    assert (len(table.data), len(table.shown)) == (_NUM_LABELS + 5, _NUM_LABELS)
+    assert table.notes == (f"The first {_NUM_LABELS} labels of each; labels.csv has 5 more.",)
     assert table.data["share of train"].sum() == pytest.approx(1)
 
 

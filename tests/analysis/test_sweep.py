@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.sweep import NUM_SHUFFLES, Parameter, Scale, Shuffled, by_chance, importances, scale_of, settings_of
+from analysis.sweep import _NUM_SHUFFLES, Parameter, Scale, _by_chance, _scale_of, _Shuffled, importances, settings_of
 from tests.analysis.frames import sweep
 
 
-def noise(rng: np.random.Generator, loss: str, freedom: list[float]) -> Shuffled:
+def noise(rng: np.random.Generator, loss: str, freedom: list[float]) -> _Shuffled:
     """The importances of parameters without effect are drawn as those of shuffled scores, on scales of their own."""
-    drawn_SP = rng.chisquare(freedom, (1 + NUM_SHUFFLES, len(freedom)))
+    drawn_SP = rng.chisquare(freedom, (1 + _NUM_SHUFFLES, len(freedom)))
     names = [f"loss.{loss}.{number}" for number in range(len(freedom))]
-    return Shuffled(loss, 20, dict(zip(names, drawn_SP[0].tolist(), strict=True)), drawn_SP[1:])
+    return _Shuffled(loss, 20, dict(zip(names, drawn_SP[0].tolist(), strict=True)), drawn_SP[1:])
 
 
 def test_five_percent_of_sweeps_of_noise_name_an_important_parameter() -> None:
@@ -25,7 +25,7 @@ def test_five_percent_of_sweeps_of_noise_name_an_important_parameter() -> None:
     rng, named, named_alone, num_sweeps = np.random.default_rng(0), 0, 0, 1000
     for _ in range(num_sweeps):
         sweep = [noise(rng, "dice", [1, 2, 5, 9]), noise(rng, "focal", [1, 1, 3, 20])]
-        named += any(each.importance > each.by_chance for branch in by_chance(sweep) for each in branch.parameters)
+        named += any(each.importance > each.by_chance for branch in _by_chance(sweep) for each in branch.parameters)
         named_alone += any(
             importance > np.quantile(branch.shuffled_SP[:, number], 0.95)
             for branch in sweep
@@ -39,13 +39,13 @@ def test_a_parameter_is_compared_with_its_own_chance() -> None:
     """Half of the largest importance of the sweep is far above chance for a parameter with few choices."""
     rng = np.random.default_rng(1)
     few, many = noise(rng, "dice", [1]), noise(rng, "focal", [100])
-    of_few, of_many = (branch.parameters[0].by_chance for branch in by_chance([few, many]))
+    of_few, of_many = (branch.parameters[0].by_chance for branch in _by_chance([few, many]))
     assert 3 < of_few < 12
     assert 120 < of_many < 400
 
 
 def test_without_a_loss_there_is_no_level() -> None:
-    assert by_chance([]) == []
+    assert _by_chance([]) == []
 
 
 def of_patience(choices: Sequence[float | None]) -> tuple[Parameter, ...]:
@@ -89,14 +89,14 @@ def test_the_scale_of_many_values_is_that_of_their_draw(name: str, num: int) -> 
         draw = random.Random(seed)
         shares = [draw.random() for _ in range(num)]
         values = [low * (high / low) ** share if scale == "log" else low + share * (high - low) for share in shares]
-        assert scale_of(values) == scale
+        assert _scale_of(values) == scale
 
 
 def test_few_numbers_are_choices_where_they_occur_again() -> None:
     """Finds three trials of a learning rate drawn as choices, and choices of numbers drawn on an axis."""
-    assert scale_of([16.0, 32.0, 16.0]) == scale_of(["linear", "cosine"]) == scale_of(["null", 0.5, 0.5]) == "choice"
-    assert scale_of([0.1, 0.2, 0.25]) == "linear"
-    assert scale_of([0.0, 1e-5, 1e-3]) == "linear", "a log scale has no 0"
+    assert _scale_of([16.0, 32.0, 16.0]) == _scale_of(["linear", "cosine"]) == _scale_of(["null", 0.5, 0.5]) == "choice"
+    assert _scale_of([0.1, 0.2, 0.25]) == "linear"
+    assert _scale_of([0.0, 1e-5, 1e-3]) == "linear", "a log scale has no 0"
 
 
 def trial(searched: str, **params: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from analysis.statistics.intervals import Difference, paired_difference
-from analysis.statistics.new_data import item_parts, of_all_counts, over_seeds_and_items, ratio
+from analysis.statistics.new_data import _of_all_counts, _ratio, item_parts, over_seeds_and_items
 from dice_ray.metrics.answers import answer_scores, squad_score
 
 
@@ -23,11 +23,11 @@ def f1(counts: np.ndarray) -> np.ndarray:
 
 def on_new_data(counts: np.ndarray, baseline: np.ndarray) -> Difference:
     """Of `counts_SI3`."""
-    return over_seeds_and_items(*(np.stack([of_all_counts(seed) for seed in arm]) for arm in (counts, baseline)))
+    return over_seeds_and_items(*(np.stack([_of_all_counts(seed) for seed in arm]) for arm in (counts, baseline)))
 
 
 def test_a_ratio_of_nothing_is_0() -> None:
-    assert ratio(np.array([[6.0, 9.0], [0.0, 0.0], [0.0, 5.0]])).tolist() == pytest.approx([6 / 9, 0, 0])
+    assert _ratio(np.array([[6.0, 9.0], [0.0, 0.0], [0.0, 5.0]])).tolist() == pytest.approx([6 / 9, 0, 0])
 
 
 def test_the_two_parts_of_the_error() -> None:
@@ -152,7 +152,7 @@ def frame(*rows: tuple[int, int, int]) -> pd.DataFrame:
 
 
 def score(items: dict[str, pd.DataFrame], stored: dict[str, float]) -> dict[str, float]:
-    return {id_: float(ratio(parts.sum(0))) for id_, parts in item_parts(items, stored).parts.items()}
+    return {id_: float(_ratio(parts.sum(0))) for id_, parts in item_parts(items, stored).parts.items()}
 
 
 def test_micro_f1() -> None:

@@ -16,7 +16,7 @@ from analysis.comparison import comparisons
 from analysis.frames import Findings
 from analysis.statistics.best_arm import TUNED, ArmScores, best_arm
 from analysis.statistics.intervals import ALPHA, holm_of, t_interval
-from analysis.statistics.new_data import of_all_counts, over_seeds_and_items
+from analysis.statistics.new_data import _of_all_counts, over_seeds_and_items
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison, left_out
 from tests.analysis.cells import items, study
@@ -52,7 +52,7 @@ def marked(table: ReportTable, arm: str, mark: str) -> set[str]:
 
 def test_on_new_data_is_the_bootstrap_of_the_stored_counts() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
-    parts = {arm: np.stack([of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
+    parts = {arm: np.stack([_of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
     expected = {arm: over_seeds_and_items(parts[arm], parts["cross_entropy"]) for arm in ("focal", "dice")}
     for arm, difference in zip(expected, holm_of(list(expected.values())), strict=True):
         row = rows(table)[arm]

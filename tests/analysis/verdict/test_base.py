@@ -15,8 +15,8 @@ from analysis.outcome import note
 from analysis.report import report
 from analysis.statistics.intervals import paired_difference
 from analysis.verdict import verdicts
-from analysis.verdict.base import CAUTION, Card, card_of
-from analysis.verdict.over_seeds import ONE_SEARCH
+from analysis.verdict.base import _CAUTION, Card, card_of
+from analysis.verdict.over_seeds import _ONE_SEARCH
 from tests.analysis.frames import study
 
 CLOSE = {"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]}
@@ -57,7 +57,7 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         "seeds": "5",
         "certainty": "covers other seeds on this test set, with the settings of this study; not other settings",
         "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
-        "caution": CAUTION,
+        "caution": _CAUTION,
     }
     whole = report(findings)
     assert whole.text().splitlines()[2] == "Can the arms be told apart? NO"
@@ -97,7 +97,7 @@ def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(score
     failed = " (no evidence about its loss: the control failed)" if says.startswith("failed") else ""
     assert {**card.lines, "control": ""} == {**card_without.lines, "control": "", "use": card_without.use + failed}
     (made,) = verdicts(findings)
-    assert made.headline.startswith(f"{ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{ONE_SEARCH}. ")
+    assert made.headline.startswith(f"{_ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{_ONE_SEARCH}. ")
     assert ("CONTROL FAILED" in made.headline) is bool(failed)
     assert f"Control {card.lines['control']}." in report(findings).summary
     assert "control" not in card_without.lines
@@ -116,7 +116,7 @@ TUNED = {"tuned": "search 0001, best of 6"}
             r"shared settings: .* then the parameters of the loss alone \(dice, search 0001, best of 6\)",
             "shared",
         ),
-        (TUNED, f"tuned each: {ONE_SEARCH}", "not another search, which would find other settings for each tuned arm"),
+        (TUNED, f"tuned each: {_ONE_SEARCH}", "not another search, which would find other settings for each tuned arm"),
     ],
 )
 def test_every_format_names_the_design_and_what_its_certainty_covers(
@@ -134,7 +134,7 @@ def test_every_format_names_the_design_and_what_its_certainty_covers(
     captions = [whole.tables[0].title, forest.title]
     assert [("found by one search for each arm" in caption) for caption in captions] == [is_one_search] * 2
     texts = [whole.summary[0], note(findings, "study").partition("\n")[0], whole.text(), whole.markdown(), whole.html()]
-    assert [ONE_SEARCH in text for text in texts] == [is_one_search] * 5
+    assert [_ONE_SEARCH in text for text in texts] == [is_one_search] * 5
     assert ("No arm is tuned" in whole.text()) is False
     assert ("All arms share the settings found by optimizer 0003" in whole.text()) is not is_one_search
 

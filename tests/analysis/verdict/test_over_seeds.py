@@ -26,7 +26,7 @@ from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict.base import MoreSeeds, Verdict
 from analysis.verdict.decision import Decision, Outcome, decide
-from analysis.verdict.over_seeds import ONE_SEARCH, over_seeds
+from analysis.verdict.over_seeds import _ONE_SEARCH, over_seeds
 from tests.analysis.cells import study
 from tests.analysis.frames import study as made_up
 
@@ -355,8 +355,8 @@ def test_the_items_of_the_rarest_class_are_counted() -> None:
 
 def test_tuned_arms_are_settings_and_not_losses() -> None:
     made = of({"plain": around(0.7), "dice": around(0.8)}, tuned="search 0003, best of 16")
-    assert made.headline.startswith(f"{ONE_SEARCH}. Winner: dice, ")
-    assert "not the losses" in ONE_SEARCH
+    assert made.headline.startswith(f"{_ONE_SEARCH}. Winner: dice, ")
+    assert "not the losses" in _ONE_SEARCH
     assert made.question == "Can the settings of the tuned arms be told apart?"
     assert made.facts["certainty"].startswith("covers other seeds on this test set; not another search")
 
