@@ -35,18 +35,6 @@ def tagged(id: str, words: str, tags: str) -> TaggedRecord:
     return TaggedRecord(id, tuple(words.split()), tuple(tags.split()))
 
 
-@pytest.mark.parametrize(
-    "tags",
-    ["I-PER I-PER O", "B-PER I-PER O", "B-PER E-PER O", "B-PER L-PER O", "B-PER M-PER O"],
-    ids=["IOB1", "IOB2", "BIOES", "BILOU", "BMES"],
-)
-def test_tags_of_spans_come_in_every_scheme(tmp_path: Path, tags: str) -> None:
-    row = {"tokens": ["Anna", "Berg", "ran"], "ner_tags": tags.split()}
-    columns = TaggedColumns(tags="ner_tags")
-    record = tagged("1", "Anna Berg ran", "B-PER I-PER O")
-    assert from_json(tmp_path, columns, row) == from_parquet(tmp_path, columns, [row]) == [Kept(1, record)]
-
-
 def test_plain_tags_stay_and_ids_are_taken_where_named(tmp_path: Path) -> None:
     row = {"id": 7, "words": ["Anna", "ran"], "pos": ["I-X", "NOUN"]}
     columns = TaggedColumns(id="id", words="words", tags="pos", scheme="plain")

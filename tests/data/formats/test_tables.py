@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bz2
 import csv
-import gzip
 import io
 import json
 import lzma
@@ -292,43 +291,6 @@ def test_a_long_field_is_read_and_does_not_decide_the_quoting(tmp_path: Path) ->
     assert found.reader["tables"]["quoting"] is True
     assert isinstance(found.records[0], TextRecord)
     assert (len(found.records), found.records[0].text) == (201, 'it said "no" to 0')
-
-
-@pytest.mark.parametrize(
-    ("content", "reader", "message"),
-    [
-        ("", TablesConfig(quoting=False), "line 1: expected a table, found an empty file"),
-        (
-            HEAD.replace("label", "labels"),
-            TablesConfig(quoting=False),
-            "line 1: .*named 'label'.*did you mean 'labels'",
-        ),
-        ("label\tlabel\tsentence1\tsentence2\n", TablesConfig(quoting=False), "one column named 'label', found 2"),
-        ("a\tb\n", TablesConfig(quoting=False, header=False), "line 1: expected a header that names the column"),
-        ("a\tb\n", TablesConfig(quoting=False, columns=PairColumns(first=2)), "line 1: expected a column number 2"),
-        (
-            HEAD + 'a\tb\t1\n"c\td\t1\ne\tf\t0\n',
-            TablesConfig(quoting=True),
-            "line 3: expected quotes that close.*line 4",
-        ),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_an_error_with_its_line(
-    tmp_path: Path, content: str | bytes, reader: TablesConfig, message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        list(reader.read(written(tmp_path, content)))
-
-
-def test_a_damaged_gzip_file_is_an_error(tmp_path: Path) -> None:
-    path = written(tmp_path, gzip.compress((HEAD + "a\tb\t1\n" * 999).encode())[:-20], "pairs.tsv.gz")
-    with pytest.raises(DataError, match="expected a whole gzip file"):
-        list(TablesConfig(quoting=False).read(path))
-
-
-def test_text_after_a_closing_quote_is_one_bad_row(tmp_path: Path) -> None:
-    found = list(TablesConfig(quoting=True).read(written(tmp_path, HEAD + '"a" b\tc\t1\nd\te\t0\n')))
-    assert [(row.place, type(row)) for row in found] == [(2, Bad), (3, Kept)]
 
 
 @pytest.mark.real_data

@@ -158,26 +158,12 @@ NAMED: Final[dict[str, Form]] = {
     "CSV, tags with spaces": Form(
         "ner.csv", commas(["text", "labels"], ([text(n), " ".join(TAGS)] for n in range(N))), TAGGING, NAMES
     ),
-    "WNUT17": Form("wnut17train.conll", columns(words, always(*TAGS)).replace("\n\n", "\n\t\n"), TAGGING, NAMES),
     "Few-NERD": Form("train.txt", columns(words, always(*TYPES)), TAGGING, NAMES),
     "CoNLL-U Plus": Form(
         "train.conllup",
         "# global.columns = ID FORM UPOS NER\n" + columns(always(*range(1, 9)), words, always(*POS), always(*TAGS)),
         TAGGING,
         NAMES,
-    ),
-    "CoNLL-U": Form(
-        "train.conllu",
-        columns(
-            always(*range(1, 9)),
-            words,
-            always(*"________"),
-            always(*POS),
-            *[always(*"________")] * 6,
-            before="# sent_id = {}\n",
-        ),
-        PLAIN,
-        PARTS,
     ),
     "characters in BMES": Form(
         "train.bmes",
@@ -256,72 +242,15 @@ NAMED: Final[dict[str, Form]] = {
         TAGGING,
         NAMES,
     ),
-    "MRC-NER": Form(
-        "mrc-ner.train",
-        array(
-            lambda n: {
-                "context": text(n),
-                "end_position": [1],
-                "entity_label": "PER",
-                "impossible": False,
-                "qas_id": f"{n}.1",
-                "query": "people",
-                "span_position": ["0;1"],
-                "start_position": [0],
-            }
-        ),
-        "mrc_ner spans=flat",
-        "PER Bob Byron",
-    ),
     "CLUENER": Form(
         "train.json",
         lines(lambda n: {"text": f"张三住在北京{n}", "label": {"PER": {"张三": [[0, 1]]}, "LOC": {"北京": [[4, 5]]}}}),
         TAGGING,
         "PER 张 三, LOC 北 京",
     ),
-    "doccano": Form("all.jsonl", lines(lambda n: {"id": n, "text": text(n), "label": spans(n)}), TAGGING, NAMES),
-    "doccano, with relations": Form(
-        "all.jsonl",
-        lines(
-            lambda n: {
-                "id": n,
-                "text": text(n),
-                "relations": [],
-                "entities": objects(n, id=START, label=TYPE, start_offset=START, end_offset=END),
-            }
-        ),
-        TAGGING,
-        NAMES,
-    ),
-    "Prodigy": Form(
-        "db-out.jsonl",
-        lines(lambda n: {"text": text(n), "spans": objects(n, start=START, end=END, label=TYPE), "answer": "accept"}),
-        TAGGING,
-        NAMES,
-    ),
-    "spaCy": Form("train.json", array(lambda n: [text(n), {"entities": spans(n)}]), TAGGING, NAMES),
     "NER annotator for spaCy": Form(
         "annotations.json",
         array(lambda n: [text(n), {"entities": spans(n)}], classes=["PER", "LOC"]).replace('"data"', '"annotations"'),
-        TAGGING,
-        NAMES,
-    ),
-    "Label Studio": Form(
-        "project.json",
-        array(
-            lambda n: {
-                "id": n,
-                "data": {"text": text(n)},
-                "annotations": [
-                    {
-                        "result": [
-                            {"type": "labels", "value": value}
-                            for value in objects(n, start=START, end=END, labels=lambda start, end, of: [of])
-                        ]
-                    }
-                ],
-            }
-        ),
         TAGGING,
         NAMES,
     ),

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import json
-import lzma
 import zipfile
-from collections.abc import Callable
 from typing import Any, Final
-
-import pyarrow
-from pyarrow import feather, parquet
 
 from tests.data.forms.common import CLASSES, SAID, Content, Form, N, array, commas, labelled, lines, saying, table
 
@@ -41,24 +35,6 @@ def asked(number: int) -> dict[str, Any]:
     }
 
 
-def chosen(number: int) -> dict[str, Any]:
-    """A task of Label Studio with a choice, and as much beside it as an export has."""
-    choice = {
-        "from_name": "mood",
-        "to_name": "text",
-        "type": "choices",
-        "value": {"choices": [("pos", "neg")[number % 2]]},
-    }
-    return {
-        "id": number,
-        "annotations": [{"was_cancelled": False, "completed_by": 1, "result": [choice]}],
-        "data": {"text": saying(number), "topic": ("x", "y")[number % 2]},
-        "total_annotations": 1 + number % 2,
-        "cancelled_annotations": number % 2,
-        "updated_by": 1 + number % 2,
-    }
-
-
 def archive(**members: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as opened:
@@ -67,19 +43,8 @@ def archive(**members: str) -> bytes:
     return file.getvalue()
 
 
-def columnar(write: Callable[[pyarrow.Table, io.BytesIO], None]) -> bytes:
-    file, (texts, labels) = io.BytesIO(), zip(*labelled("a", "b"), strict=True)
-    write(pyarrow.table({"text": texts, "label": labels}), file)
-    return file.getvalue()
-
-
 TWO: Final = table(("text", "label"), *labelled("a", "b"))
-PARQUET: Final = columnar(parquet.write_table)
-SST: Final = "".join(f"({label} (2 It) (4 works{number}))\n" for number in range(12) for label in (3, 1))
 TEXTS: Final[dict[str, Form]] = {
-    "SQuAD 1.1": Form(
-        "train-v1.1.json", array(article, version="1.1"), "extractive_qa scoring=squad_v1", "Who? -> Ada Byron"
-    ),
     "SQuAD 2.0": Form(
         "train-v2.0.json",
         array(lambda n: article(n, is_impossible=n == 1), version="v2.0"),
@@ -256,12 +221,6 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         "身上裹一件棉大衣0 | 身上至少一件衣服0 -> entailment",
     ),
-    "LCQMC": Form(
-        "train.tsv",
-        table(*[(f"谁有这张高清的{n}", f"这张高清图谁有{n}", n % 2) for n in range(N)]),
-        "sentence_pair positive=1",
-        "谁有这张高清的0 | 这张高清图谁有0 -> 0",
-    ),
     "SMS Spam": Form(
         "SMSSpamCollection",
         table(*[(label, said) for said, label in labelled("spam", "ham", "ham")]),
@@ -300,12 +259,6 @@ TEXTS: Final[dict[str, Form]] = {
         ),
         f"{CLASSES} labels=several",
         f"{SAID} -> cs.CV, cs.LG",
-    ),
-    "fastText": Form(
-        "cooking.train",
-        "".join(f"__label__{label} {said}\n" for said, label in labelled("a", "b")),
-        CLASSES,
-        f"{SAID} -> a",
     ),
     "TREC": Form(
         "train_5500.label",
@@ -348,8 +301,6 @@ TEXTS: Final[dict[str, Form]] = {
         f"{CLASSES} positive=0",
         f"{SAID} -> 1",
     ),
-    "SST trees": Form("train.txt", SST, CLASSES, "It works0 -> 3"),
-    "an array": Form("train.json", array(lambda n: {"text": saying(n), "label": "ab"[n % 2]}), CLASSES, f"{SAID} -> a"),
     "an array of pairs": Form("train.json", json.dumps(labelled("a", "b")), CLASSES, f"{SAID} -> a"),
     "CLINC150": Form(
         "data_full.json",
@@ -363,7 +314,6 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         f"{SAID} -> a",
     ),
-    "Label Studio, choices": Form("project.json", array(chosen), CLASSES, f"{SAID} -> pos"),
     "Label Studio, several choices": Form(
         "project.json",
         array(
@@ -379,32 +329,12 @@ TEXTS: Final[dict[str, Form]] = {
         f"{CLASSES} labels=several",
         f"{SAID} -> a",
     ),
-    "pandas, columns": Form(
-        "train.json",
-        json.dumps({"text": {str(n): saying(n) for n in range(N)}, "label": {str(n): "ab"[n % 2] for n in range(N)}}),
-        CLASSES,
-        f"{SAID} -> a",
-    ),
-    "pandas, split": Form(
-        "train.json",
-        array(lambda n: [saying(n), "ab"[n % 2]], columns=["text", "label"], index=[*range(N)]),
-        CLASSES,
-        f"{SAID} -> a",
-    ),
     "nested keys": Form(
         "train.jsonl",
         lines(lambda n: {"meta": {"id": n}, "data": {"text": saying(n), "label": "ab"[n % 2]}}),
         CLASSES,
         f"{SAID} -> a",
     ),
-    "UTF-16": Form(
-        "train.tsv", table(("text", "label"), *labelled("ja", "nein")).encode("utf-16"), CLASSES, f"{SAID} -> ja"
-    ),
-    "bzip2": Form("train.tsv.bz2", bz2.compress(TWO.encode()), CLASSES, f"{SAID} -> a"),
-    "xz": Form("train.tsv.xz", lzma.compress(TWO.encode()), CLASSES, f"{SAID} -> a"),
-    "zip": Form("train.zip", archive(train=TWO), CLASSES, f"{SAID} -> a"),
-    "Parquet": Form("train.parquet", PARQUET, CLASSES, f"{SAID} -> a"),
-    "Feather": Form("train.feather", columnar(feather.write_feather), CLASSES, f"{SAID} -> a"),
     "a folder of splits": Form(
         "corpus", {f"corpus/{split}.tsv": TWO for split in ("train", "dev", "test")}, CLASSES, f"{SAID} -> a"
     ),
