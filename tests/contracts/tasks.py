@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from pydantic import TypeAdapter
+from tokenizers import processors
 from torch import Tensor
+from transformers import PreTrainedTokenizerBase
 
 from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
@@ -118,6 +121,16 @@ def stripped(record: Any) -> Any:
         case QueryRecord():
             return replace(record, spans=())
     raise AssertionError(f"define a {type(record).__name__} without its label")
+
+
+def xlnet_like(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """A copy of the tokenizer that puts [CLS] last, as XLNet's does."""
+    found = copy.deepcopy(tokenizer)
+    ids = [(token, found.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
+    found.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP] [CLS]", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=ids
+    )
+    return found
 
 
 def _with_second_span(record: QuestionRecord) -> QuestionRecord:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.items import bad_input, valid_items
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
@@ -17,6 +18,7 @@ from tests.contracts.tasks import (
     CUT,
     FORMS,
     LEAST_STRIDE,
+    WIDTH,
     Built,
     configs,
     ids_of,
@@ -24,6 +26,7 @@ from tests.contracts.tasks import (
     name_of,
     records_of,
     stripped,
+    xlnet_like,
 )
 
 EVERY = pytest.mark.parametrize("config", configs(), ids=name_of)
@@ -117,6 +120,29 @@ def test_padding_changes_nothing(config: TaskBranch) -> None:
     assert len(alone) == len(together) == len(built.rows)
     for one, other in zip(alone, together, strict=True):
         assert one == pytest.approx(other, abs=1e-4)
+
+
+@EVERY
+def test_padding_and_the_classification_token_may_be_on_either_side(config: TaskBranch) -> None:
+    """With hidden states that depend on the token alone, losses and predictions depend on neither."""
+    first, *others = records_of(config, 20)
+    built = Built(config, [longer(first, 2), *others])
+    table_VH = torch.randn((len(built.tokenizer), WIDTH), generator=torch.Generator().manual_seed(0))
+    losses = {facts.name: CrossEntropyConfig().build(facts) for facts in built.facts}
+    found = []
+    for tokenizer in (built.tokenizer, xlnet_like(built.tokenizer)):
+        built.rows = built.task.encode(built.records, tokenizer)
+        for side in ("right", "left"):
+            tokenizer.padding_side = side
+            batch = built.task.collate(built.rows, range(len(built.rows)), tokenizer)
+            hidden_BLH = table_VH[batch.inputs["input_ids"]]
+            logits = {name: head(hidden_BLH, batch.inputs, batch.targets) for name, head in built.heads.items()}
+            terms = built.task.terms(logits, batch).items()
+            values = [losses[name](term.logits, term.targets, term.mask).item() for name, term in terms]
+            found.append([values, *built.task.decode(logits, batch)])
+    for decoded in found[1:]:
+        for one, other in zip(found[0], decoded, strict=True):
+            assert one == pytest.approx(other, abs=1e-5)
 
 
 @EVERY
