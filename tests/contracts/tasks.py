@@ -31,7 +31,6 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"scoring": "cmrc", "formulation": "token"},
         {"scoring": "quoref", "formulation": "token", "spans": "several"},
     ],
-    "sentence_pair": [{"link": "softmax"}, {"link": "sigmoid"}],
     "tagging": [
         {},
         {"unit": "character"},

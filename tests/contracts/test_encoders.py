@@ -216,7 +216,7 @@ def test_an_adapter_is_trained_alone_and_merges_into_the_weights(encoder: str) -
     assert (ours - before).abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("task", branches_of(TaskConfig))
+@pytest.mark.parametrize("task", [name for name in branches_of(TaskConfig) if name != "sentence_pair"])
 def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
     accepted = {config.name: config.records for config in configs()}[task]
     *_, kind = (kind for kind, (record, _) in KINDS.items() if record in accepted)

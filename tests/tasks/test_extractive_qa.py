@@ -9,12 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 from tokenizers import processors
-from transformers import PreTrainedTokenizerBase
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.formats.questions import SquadConfig
@@ -22,10 +20,9 @@ from dice_ray.data.reading import gather
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import load
 from dice_ray.errors import DataError
-from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single, trained
 from dice_ray.tasks.answer_spans import answers_of
-from dice_ray.tasks.base import NO_TARGET, Row, Scores, Task
+from dice_ray.tasks.base import NO_TARGET, Row, Scores
 from dice_ray.tasks.extractive_qa import _TERMS, ExtractiveQAConfig
 from tests.contracts.tasks import Built
 from tests.tasks.squad_evaluation import best_f1, evaluate, tokens
@@ -170,68 +167,6 @@ def test_the_best_window_answers_and_likely_spans_are_joined() -> None:
     assert several.spans == ("Ann", "met")
 
 
-def test_a_chunk_counts_its_records_from_its_own_start() -> None:
-    of = built((*RECORDS, question("4", "They", context=CONTEXT * 3)), max_length=24, stride=4)
-    chunk = of.task.encode(of.records[2:], of.tokenizer)
-    own = [{**row, "record": row["record"] - 2} for row in of.rows if row["record"] >= 2]
-    assert chunk == own
-    assert {tuple(row) for row in of.rows} == {tuple(of.rows[0])}
-
-
-def test_rows_may_be_read_only_arrays() -> None:
-    of = built(formulation="token")
-
-    def array(values: list[int]) -> np.ndarray:
-        found = np.array(values)
-        found.setflags(write=False)
-        return found
-
-    arrays = [
-        {key: array(value) if isinstance(value, list) else value for key, value in row.items()} for row in of.rows
-    ]
-    (batch,), other = of.batches(), of.task.collate(arrays, range(3), of.tokenizer)
-    assert all(torch.equal(value, other.targets[name]) for name, value in batch.targets.items())
-    assert of.task.facts(arrays) == of.facts
-    decoded = of.task.decode(of.gold(batch), batch)
-    decisions = of.task.decide(of.records, of.rows, decoded)
-    assert of.task.score(of.records, arrays, decoded, decisions) == of.task.score(
-        of.records, of.rows, decoded, decisions
-    )
-
-
-def xlnet_like(task: Task[Any]) -> PreTrainedTokenizerBase:
-    """The tiny tokenizer with XLNet's habits: [CLS] last, padding on the left."""
-    tokenizer = load_tokenizer(ModelConfig(), task.texts(RECORDS))
-    ids = [(token, tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
-    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A [SEP] [CLS]", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=ids
-    )
-    tokenizer.padding_side = "left"
-    return tokenizer
-
-
-@pytest.mark.parametrize("formulation", ["position", "token"])
-def test_padding_on_the_left_and_cls_at_the_end_give_the_same_predictions(formulation: str) -> None:
-    records = (question("1", "Bob"), question("2", context="Ann"), question("3", "left"))
-    of = built(records, formulation=formulation)
-    plain = of.gold_scores()
-    (batch,) = of.batches()
-    expected = of.task.decode(of.gold(batch), batch)
-    of.tokenizer = xlnet_like(of.task)
-    of.rows = of.task.encode(of.records, of.tokenizer)
-    assert all(row["cls"] == len(row["input_ids"]) - 1 for row in of.rows)
-    (batch,) = of.batches()
-    for number, row in enumerate(of.rows):
-        ids = batch.inputs["input_ids"][number]
-        assert ids[batch.targets["cls"][number]] == of.tokenizer.cls_token_id
-        start = row["context"]
-        own = row["input_ids"][start : start + len(row["begins"])]
-        assert ids[batch.targets["context"][number]].tolist() == own
-    decoded = of.task.decode(of.gold(batch), batch)
-    assert [row[2:] for row in decoded] == [row[2:] for row in expected]
-    assert of.gold_scores() == plain
-
-
 def test_a_span_never_leaves_the_context_nor_grows_beyond_the_longest() -> None:
     of = built(max_answer_length=2, formulation="token")
     (batch,) = of.batches()
@@ -264,7 +199,6 @@ def test_decoding_uses_the_link_that_was_trained() -> None:
     [
         ({"spans": "several"}, "spans must be one unless formulation is token and scoring quoref"),
         ({"spans": "several", "formulation": "token"}, "got several with formulation token and scoring squad_v2"),
-        ({"max_length": 100, "stride": 60}, "at most half of max_length 100, got 60"),
     ],
 )
 def test_choices_that_do_not_fit_are_refused(settings: dict[str, Any], message: str) -> None:
@@ -351,18 +285,13 @@ def test_scores_equal_the_published_evaluation(data_folder: Path, file: str, ver
         )
 
 
-@pytest.mark.parametrize(
-    ("formulation", "loss", "size", "batch_size"), [("position", "cross_entropy", 2000, 16), ("token", "dice", 1000, 8)]
-)
-def test_a_tiny_encoder_learns_the_generated_questions(
-    tmp_path: Path, formulation: str, loss: str, size: int, batch_size: int
-) -> None:
+def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path) -> None:
     """By 30 points over the constant predictor's 40: a perfect model reaches 85."""
     preset = {
-        "task": {"extractive_qa": {"formulation": formulation}},
-        "data": {"source": {"synthetic": {"kind": "questions", "size": size, "positive_share": 0.6, "noise": 0.25}}},
-        "loss": loss,
-        "training": {"epochs": 3, "batch_size": batch_size, "lr": 3e-3},
+        "task": {"extractive_qa": {"formulation": "token"}},
+        "data": {"source": {"synthetic": {"kind": "questions", "size": 1000, "positive_share": 0.6, "noise": 0.25}}},
+        "loss": "dice",
+        "training": {"epochs": 3, "batch_size": 8, "lr": 3e-3},
     }
     config = resolve([Layer("preset", preset)])
     best = max(evaluation.metrics["dev/f1"] for evaluation in single.evaluations(config, tmp_path))

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from tokenizers import processors
 from torch import Tensor
 
 from dice_ray.config.load import Layer, resolve
@@ -227,50 +225,6 @@ def test_a_dropped_word_is_no_item() -> None:
     assert task.gold_scores().metrics["f1"] == 1
 
 
-def test_padding_on_the_left_moves_words_and_the_classification_token() -> None:
-    task = built()
-    found = []
-    for side in ("right", "left"):
-        task.tokenizer.padding_side = side
-        (batch,) = task.batches()
-        ids_BL, places_BW = batch.inputs["input_ids"], batch.targets["place"]
-        kept_BW = batch.targets["candidate"].any(-1)
-        assert (ids_BL.gather(1, batch.targets["classification"]) == task.tokenizer.cls_token_id).all()
-        found.append(ids_BL.gather(1, places_BW)[kept_BW].tolist())
-    assert found[0] == found[1]
-
-
-def test_the_classification_token_is_the_last_one_where_a_query_names_it_before() -> None:
-    """As in XLNet's rows; in others it is the first one."""
-    task = built(queries={"PER": "which [CLS]", "LOC": "which places"})
-    assert [row["classification"] for row in task.rows] == [0] * 4
-    ids = [(token, task.tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
-    task.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
-        single="$A [SEP] [CLS]", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=ids
-    )
-    rows = task.task.encode(task.records, task.tokenizer)
-    assert rows[1]["input_ids"].count(task.tokenizer.cls_token_id) == 2
-    assert [row["classification"] for row in rows] == [len(row["input_ids"]) - 1 for row in rows]
-
-
-def test_rows_from_memory_maps_and_of_a_chunk_are_the_same() -> None:
-    task = built()
-    arrays = [
-        {key: np.array(value) if isinstance(value, list) else value for key, value in row.items()} for row in task.rows
-    ]
-    for row in arrays:
-        for value in row.values():
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
-    assert task.task.facts(arrays) == task.facts
-    assert all(type(count) is int for facts in task.task.facts(arrays) for count in facts.counts)
-    here, there = (task.task.collate(rows, [0, 3], task.tokenizer) for rows in (task.rows, arrays))
-    assert all(torch.equal(here.targets[name], there.targets[name]) for name in here.targets)
-    said: list[dict[tuple[int, int], float]] = [{}, {(0, 1): 0.9}, {}, {}]
-    assert task.task.score(NAMES, arrays, said, {}) == task.task.score(NAMES, task.rows, said, {})
-    assert task.task.encode(NAMES[1:], task.tokenizer) == [{**row, "record": 0} for row in task.rows[2:]]
-
-
 @pytest.mark.parametrize("spans", ["flat", "nested"])
 def test_the_constant_predictor_calls_everything_a_span(spans: str) -> None:
     records = (TaggedRecord("1", ("a", "b", "c"), ("B-X", "B-X", "I-X")), TaggedRecord("2", ("d",), ("B-Y",)))
@@ -357,14 +311,14 @@ words = tuple(f"word{number % 50}" for number in range(500))
 tags = tuple(f"B-{types[number % 30]}" for number in range(500))
 config = MrcNerConfig(max_length=384, max_span=64, spans="nested")
 task = config.build(config.classes([TaggedRecord("1", words, tags)]))
-records = [TaggedRecord(str(number), words, tags) for number in range(2)]
+records = [TaggedRecord(str(number), words, tags) for number in range(1)]
 tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
 rows = task.encode(records, tokenizer)
 facts = task.facts(rows)
 encoder = load_encoder(ModelConfig(), tokenizer)
 model = EncoderWithHeads(encoder, task.heads(encoder.config.hidden_size, ModelConfig()))
 losses = {term.name: DiceConfig().build(term) for term in facts}
-for first in range(0, 24, 8):
+for first in range(0, 8, 8):
     batch = task.collate(rows, range(first, first + 8), tokenizer)
     assert batch.inputs["input_ids"].shape == (8, 384), batch.inputs["input_ids"].shape
     logits = model(batch.inputs, batch.targets)
@@ -378,18 +332,11 @@ print(len(task.classes), int(peak.split()[1]) / 2**20)
 
 
 def test_windows_of_384_tokens_with_30_types_fit_in_2_gib() -> None:
-    """Steps of eight rows, forward and backward, with spans of up to 64 words: a vector a span would take more."""
+    """A step of eight rows, forward and backward, with spans of up to 64 words: a vector a span would take more."""
     done = subprocess.run([sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True)
     num_types, gib = done.stdout.split()
     assert int(num_types) == 30
     assert float(gib) < 1
-
-
-def test_tagged_files_are_read_as_they_are(tmp_path: Path) -> None:
-    file = tmp_path / "tagged.conll"
-    file.write_text("anna\tI-PER\nberg\tI-PER\nmet\tO\nanna\tB-PER\n")
-    records, _ = gather(file, ConllConfig().read(file), "error")
-    assert [row["gold"] for row in built(records).rows] == [[0, 1, 3, 0]]
 
 
 def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:

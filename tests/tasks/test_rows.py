@@ -99,7 +99,8 @@ def test_the_classification_token_is_found_on_either_side_of_the_padding(side: s
     tokenizer = load_tokenizer(ModelConfig(), ["a b c d"])
     tokenizer.padding_side = side
     cls, other = tokenizer.cls_token_id, tokenizer.sep_token_id
-    rows = [{"input_ids": [cls, other, other, other]}, {"input_ids": [other, other, other, cls]}]
+    # Of the second one, the text itself begins with the token.
+    rows = [{"input_ids": [cls, other, other, other]}, {"input_ids": [cls, other, other, cls]}]
     longest = {"input_ids": [cls, cls, other, other, other, other]}
     found_B = classification_places([*rows, longest], tokenizer)
     assert found_B.tolist() == [*places, 0]

@@ -153,30 +153,6 @@ def test_a_tag_that_training_does_not_have_is_no_target_and_missed() -> None:
     assert scored(task, records, ["O", "B-LOC"]).items[0].fn == 1
 
 
-def test_padding_shifts_the_items() -> None:
-    task = built()
-    tokenizer = load_tokenizer(ModelConfig(), task.texts(NAMES))
-    rows = task.encode(NAMES, tokenizer)
-    found = []
-    for side in ("right", "left"):
-        tokenizer.padding_side = side
-        batch = task.collate(
-            [
-                rows[0],
-                {
-                    **rows[1],
-                    "input_ids": [*rows[1]["input_ids"], 3, 3, 3],
-                    "attention_mask": [1] * 8,
-                    "token_type_ids": [0] * 8,
-                },
-            ],
-            [0, 1],
-            tokenizer,
-        )
-        found.append(batch.inputs["input_ids"][batch.targets["item"]].tolist())
-    assert found[0] == found[1]
-
-
 @pytest.mark.parametrize(
     ("settings", "tags", "message"),
     [
@@ -195,7 +171,7 @@ def test_a_tiny_encoder_learns_the_generated_names(tmp_path: Path) -> None:
     """By 60 points over the constant predictor: a perfect model reaches 67, or 73 if it predicts doubtful spans."""
     preset = {
         "task": "tagging",
-        "data": {"source": {"synthetic": {"kind": "tagging", "size": 600}}},
+        "data": {"source": {"synthetic": {"kind": "tagging", "size": 400}}},
         "training": {"epochs": 3, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
