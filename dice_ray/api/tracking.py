@@ -93,7 +93,7 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
 
     While MLflow is away they wait in the run's folder, unless its driver is at work or the folder cannot be written.
     """
-    from dice_ray.tracking.run_record import without_constants
+    from dice_ray.tracking.record import without_constants
     from dice_ray.tracking.writer import Writer
 
     values, constants = without_constants(metrics)

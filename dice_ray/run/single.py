@@ -32,8 +32,8 @@ from dice_ray.run.driver import Driver, announce, end_driver, lost_message, watc
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, store_config, stored_digest
 from dice_ray.run.ray_train import train_on_ray
 from dice_ray.settings import flat, nested
-from dice_ray.tracking import environment, reader, schema
-from dice_ray.tracking.run_record import RunRecord
+from dice_ray.tracking import reader, schema
+from dice_ray.tracking.record import RunRecord, active_run_tag, environment_tags
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, Parts
@@ -123,7 +123,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         if screen:
             screen.show(str(loaded))
         record = RunRecord(writer, name)
-        tags |= config.tags() | environment.tags() | environment.active_run() | dict(driver.tags)
+        tags |= config.tags() | environment_tags() | active_run_tag() | dict(driver.tags)
         record.opened(name, flat(config), tags, as_yaml(config))
         writer.describe(name, _DESCRIPTION)
         source = config.data.source

@@ -24,15 +24,17 @@ from pydantic import ConfigDict, Field
 
 from dice_ray.errors import RunError
 from dice_ray.tracking.store import (
+    as_run_error,
     check_exists,
     deleted_error,
+    is_mlflow_error,
+    is_refusal,
     locked,
     quiet,
     quiet_client,
     sqlite_file,
     store_uri,
 )
-from dice_ray.tracking.store_errors import as_run_error, is_mlflow_error, is_refusal
 
 REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""

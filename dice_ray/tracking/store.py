@@ -1,4 +1,4 @@
-"""Where runs are stored: the URI of the store, its SQLite file if it has one, and a client that prints nothing."""
+"""Where runs are stored: its URI, its SQLite file if it has one, a client that prints nothing, and its errors."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import fcntl
 import logging
 import os
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 from urllib.parse import unquote
 
-from dice_ray.errors import RunError
+from dice_ray.errors import DiceRayError, RunError, first_line
 from dice_ray.files import without_password
-from dice_ray.tracking.store_errors import as_run_error
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.exceptions import MlflowException
 
 DEFAULT: Final = "sqlite:///mlflow.db"
+IN_DOUBT: Final = (401, 403, 404)
+"""Statuses that a proxy gives in place of a server that is restarted."""
 _SQLITE: Final = "sqlite:///"
 _ENVIRONMENT: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -149,3 +152,64 @@ def quiet() -> None:
 
     for logger in () if os.environ.get("DICE_RAY_VERBOSE") else ("mlflow", "alembic"):
         logging.getLogger(logger).setLevel(logging.ERROR)
+
+
+def is_store_error(error: Exception) -> bool:
+    """Whether an error came from a store or its client, and not from this program.
+
+    Clients of artifact stores raise classes of their own, and sometimes Python's. One of Python's counts as the
+    store's if it is about files, networks or a client that is not installed, or was raised in a module of others.
+
+    >>> [is_store_error(error) for error in (TimeoutError(), ImportError("No module named 'boto3'"), TypeError())]
+    [True, True, False]
+    """
+    if type(error).__module__ != "builtins":
+        return not isinstance(error, DiceRayError)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_raised_outside = bool(frames) and not frames[-1].f_globals["__name__"].startswith("dice_ray.")
+    return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
+
+
+@contextmanager
+def as_run_error(requirement: str, advice: str = "") -> Iterator[None]:
+    """Turn an error of the store into a RunError, without passwords: the requirement, the reason, and the advice."""
+    try:
+        yield
+    except Exception as error:
+        if not is_store_error(error):
+            raise
+        raise RunError(without_password(f"{requirement}: {first_line(error)}{advice}")) from error
+
+
+def is_mlflow_error(error: BaseException | None) -> TypeGuard[MlflowException]:
+    """Whether MLflow or its server has raised it."""
+    from mlflow.exceptions import MlflowException
+
+    return isinstance(error, MlflowException)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the store answered, and will answer the same the next time."""
+    if not is_mlflow_error(error):
+        return True
+    status: int = error.get_http_status_code()
+    # 429: too many requests, which are accepted later
+    return status < 500 and status != 429 and status not in IN_DOUBT
+
+
+def is_in_doubt(error: Exception) -> bool:
+    """Whether a proxy may have answered in place of the store."""
+    if is_mlflow_error(error):
+        return error.get_http_status_code() in IN_DOUBT
+    response = getattr(error, "response", None)  # of requests, which the artifacts are sent with
+    return getattr(response, "status_code", None) in IN_DOUBT
+
+
+def is_deleted_run(error: Exception) -> bool:
+    """Whether it is MLflow's own answer that a run does not exist; that of a proxy has another code."""
+    return is_mlflow_error(error) and error.error_code == "RESOURCE_DOES_NOT_EXIST"
+
+
+def message(error: Exception) -> str:
+    """The first line of an error, without the password of a URI in it."""
+    return without_password(first_line(error))

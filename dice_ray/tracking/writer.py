@@ -53,8 +53,7 @@ from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
 from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
-from dice_ray.tracking.store import quiet, store_uri
-from dice_ray.tracking.store_errors import is_deleted_run, is_in_doubt, is_refusal, is_store_error, message
+from dice_ray.tracking.store import is_deleted_run, is_in_doubt, is_refusal, is_store_error, message, quiet, store_uri
 
 SECONDS: Final = 1.0
 """Entries are sent after this time, or as soon as they fill a call."""

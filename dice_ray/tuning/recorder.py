@@ -33,8 +33,8 @@ from dice_ray.run.driver import RunningTrial, TrialCounts
 from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.settings import Flat, flat, nested
-from dice_ray.tracking import environment, schema
-from dice_ray.tracking.run_record import RunRecord
+from dice_ray.tracking import schema
+from dice_ray.tracking.record import RunRecord, active_run_tag, environment_tags
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.checkpoint import BEST, RESUME_FILES
 from dice_ray.tuning import plan_file
@@ -58,7 +58,7 @@ class Recorder:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
         self._config = plan.base()
         self._trials = ledger.path.parent / TRIALS
-        self._environment = environment.tags()
+        self._environment = environment_tags()
         self._start = time.monotonic()
         self.recount()
         self._num_ended = 0  # by this driver, each attempt of a trial counted
@@ -125,7 +125,7 @@ class Recorder:
             stored: Ids of the runs that MLflow holds as ended.
             tags: The user's, of the parent run.
         """
-        self._open_parent(self._environment | environment.active_run() | dict(tags or {}))
+        self._open_parent(self._environment | active_run_tag() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:
                 record = self._open_run(self._ledger.specs[outcome.id])

@@ -31,7 +31,7 @@ from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.doctor import Admission
 from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.run.ray_train import remove_leftover_group
-from dice_ray.tracking import environment
+from dice_ray.tracking.record import hardware_tags
 from dice_ray.training.memory import is_out_of_memory
 from dice_ray.tuning.addresses import targets_of
 from dice_ray.tuning.ledger import TrialSpec
@@ -112,7 +112,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             metric = objective(config)
             if work.plan.split == "test":
                 prepare(config).test()  # raises before the training where the test split cannot be scored
-            tags = environment.hardware() | class_weights(config)
+            tags = hardware_tags() | class_weights(config)
             for evaluation in single.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
                 result["is_past"] = evaluation.is_past

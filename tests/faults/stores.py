@@ -17,7 +17,7 @@ from typing import Final
 import dice_ray
 from dice_ray.errors import RunError
 from dice_ray.tracking.reader import curves, read, texts
-from dice_ray.tracking.run_record import RunRecord
+from dice_ray.tracking.record import RunRecord
 from dice_ray.tracking.spool import unsent_spools
 from dice_ray.tracking.writer import Writer
 from tests.faults.tries import Rows, Try

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.tracking import environment, schema
+from dice_ray.tracking import record, schema
 from dice_ray.tracking.store import quiet
 
 
@@ -21,23 +21,23 @@ def git(folder: Path, *arguments: str) -> str:
 
 def test_the_commit_of_the_working_directory_and_whether_it_was_changed(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
-    assert schema.GIT_COMMIT not in environment.tags()  # there is no commit yet
+    assert schema.GIT_COMMIT not in record.environment_tags()  # there is no commit yet
     (tmp_path / "preset.yaml").write_text("loss: dice")
     git(tmp_path, "add", "preset.yaml")
     git(tmp_path, "commit", "--quiet", "-m", "first")
     (tmp_path / "dice_ray_runs").mkdir()
     (tmp_path / "dice_ray_runs/left.txt").write_text("untracked files are no change")
-    clean = environment.tags()
+    clean = record.environment_tags()
     assert clean[schema.GIT_COMMIT] == git(tmp_path, "rev-parse", "HEAD")
     assert clean[schema.GIT_DIRTY] == "false"
     (tmp_path / "preset.yaml").write_text("loss: focal")
-    assert environment.tags()[schema.GIT_DIRTY] == "true"
+    assert record.environment_tags()[schema.GIT_DIRTY] == "true"
 
 
 def test_without_git_there_are_no_git_tags(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & environment.tags().keys()
+    assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & record.environment_tags().keys()
     monkeypatch.setenv("PATH", "/nowhere")
-    assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & environment.tags().keys()
+    assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & record.environment_tags().keys()
 
 
 def test_versions_hardware_and_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,7 +45,7 @@ def test_versions_hardware_and_user(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setenv("LOGNAME", "me")
-    tags = environment.tags()
+    tags = record.environment_tags()
     packages = {"dice_ray", "torch", "transformers", "ray", "optuna", "mlflow", "python"}
     assert {name for name in tags if name.startswith("dice_ray.version.")} == {
         f"dice_ray.version.{package}" for package in packages
@@ -63,9 +63,9 @@ def test_a_run_nests_below_the_active_one_of_the_same_store(uri: str, monkeypatc
     quiet()
     import mlflow
 
-    assert environment.active_run() == {}
+    assert record.active_run_tag() == {}
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     with mlflow.start_run() as run:
-        assert environment.active_run() == {schema.PARENT: run.info.run_id}
-        monkeypatch.setattr(environment, "store_uri", lambda uri=None: uri or "http://elsewhere")
-        assert environment.active_run() == {}
+        assert record.active_run_tag() == {schema.PARENT: run.info.run_id}
+        monkeypatch.setattr(record, "store_uri", lambda uri=None: uri or "http://elsewhere")
+        assert record.active_run_tag() == {}

@@ -8,7 +8,7 @@ import pytest
 
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read, texts
-from dice_ray.tracking.run_record import NUM_STEP_POINTS, RunRecord
+from dice_ray.tracking.record import NUM_STEP_POINTS, RunRecord
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dice_ray.tracking.entries import merge_points
-from dice_ray.tracking.store_errors import is_store_error
+from dice_ray.tracking.store import is_store_error
 
 
 def test_python_errors_belong_to_the_module_that_raised_them() -> None:
