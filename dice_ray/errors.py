@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-LONGEST_NAME: Final = 200
-LONGEST_WORD: Final = 300
-LONGEST_LINE: Final = 5000
-MOST_SHOWN: Final = 10_000
+_LONGEST_NAME: Final = 200
+_LONGEST_WORD: Final = 300
+_LONGEST_LINE: Final = 5000
+_MOST_SHOWN: Final = 10_000
 """A value with this many items is described, not printed."""
-MOST_LEVELS: Final = 100
-HOLDERS: Final = (Mapping, list, tuple, set, frozenset)
-LONG_WORD: Final = re.compile(rf"[^\s:]{{{LONGEST_WORD},}}")
+_MOST_LEVELS: Final = 100
+_HOLDERS: Final = (Mapping, list, tuple, set, frozenset)
+_LONG_WORD: Final = re.compile(rf"[^\s:]{{{_LONGEST_WORD},}}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -24,7 +24,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("focl", ["dice", "focal"])
     'focal'
     """
-    if len(name) > LONGEST_NAME:  # quadratic, and no slip of the finger
+    if len(name) > _LONGEST_NAME:  # quadratic, and no slip of the finger
         return None
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
@@ -78,8 +78,8 @@ def num_items(value: object, most: int) -> int:
     (4, 20)
     """
     num, level = 1, [value]
-    for _ in range(MOST_LEVELS):  # a list can hold itself
-        inside = [item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, HOLDERS)]
+    for _ in range(_MOST_LEVELS):  # a list can hold itself
+        inside = [item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, _HOLDERS)]
         num += sum(map(len, inside))
         if num >= most:
             return most
@@ -93,8 +93,8 @@ def shown(value: object, width: int = 60) -> str:
     >>> shown("x" * 100, 10), shown([1, 2])
     ("'xxxxxx...", '[1, 2]')
     """
-    if num_items(value, MOST_SHOWN) == MOST_SHOWN:
-        return f"a {type(value).__name__} of more than {MOST_SHOWN:,} items"
+    if num_items(value, _MOST_SHOWN) == _MOST_SHOWN:
+        return f"a {type(value).__name__} of more than {_MOST_SHOWN:,} items"
     try:
         quoted = repr(value[:width] if isinstance(value, str) else value)
     except RecursionError:
@@ -114,9 +114,11 @@ def cut(message: str) -> str:
     'there is no file \\x1b[31m.csv'
     """
     if not message.isprintable():
-        message = "".join(letter if letter.isprintable() or letter in "\n\t" else escaped(letter) for letter in message)
-    words = LONG_WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]}... ({len(word[0])} characters)", message)
-    lines = (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..." for line in words.split("\n"))
+        message = "".join(
+            letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in message
+        )
+    words = _LONG_WORD.sub(lambda word: f"{word[0][: _LONGEST_WORD // 2]}... ({len(word[0])} characters)", message)
+    lines = (line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..." for line in words.split("\n"))
     return "\n".join(lines)
 
 
@@ -126,10 +128,10 @@ def one_line(text: object) -> str:
     >>> one_line("two\nlines \x1b[31m")
     'two lines \\x1b[31m'
     """
-    return "".join(letter if letter.isprintable() else escaped(letter) for letter in " ".join(str(text).split()))
+    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in " ".join(str(text).split()))
 
 
-def escaped(letter: str) -> str:
+def _escaped(letter: str) -> str:
     """A character that cannot be printed, as Python would write it in a string."""
     return letter.encode("unicode_escape").decode()
 

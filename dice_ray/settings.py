@@ -27,9 +27,9 @@ Nested: TypeAlias = dict[str, Any]
 Flat: TypeAlias = dict[str, Any]
 """The same by dotted paths: `loss` is `focal`, `loss.focal.gamma` is 2."""
 
-MAX_DEPTH: Final = 50
+_MAX_DEPTH: Final = 50
 """Deeper than any setting, and far from Python's limit of recursion."""
-MAX_ITEMS: Final = 100_000
+_MAX_ITEMS: Final = 100_000
 """More than any setting holds: the weights of some thousand classes, or the settings of some thousand arms."""
 
 
@@ -260,16 +260,16 @@ def _not_a_text_as_key(path: str, key: float) -> Problem:
 
 def _refused(path: str, value: Any) -> str | None:
     """What must hold of a written value before anything walks through it, as YAML can hold itself; None if it holds."""
-    if num_items(value, MAX_ITEMS) == MAX_ITEMS:
-        return f"must hold fewer than {MAX_ITEMS:,} values"
+    if num_items(value, _MAX_ITEMS) == _MAX_ITEMS:
+        return f"must hold fewer than {_MAX_ITEMS:,} values"
     depth, level, written = path.count("."), [value], [path]
     while level:
         written += [item for item in level if isinstance(item, str)]
         holders = [item for item in level if isinstance(item, Mapping | list | tuple)]
         written += [key for item in holders if isinstance(item, Mapping) for key in item if isinstance(key, str)]
         depth += bool(holders)
-        if depth > MAX_DEPTH:
-            return f"must be nested at most {MAX_DEPTH} deep"
+        if depth > _MAX_DEPTH:
+            return f"must be nested at most {_MAX_DEPTH} deep"
         level = [inner for item in holders for inner in (item.values() if isinstance(item, Mapping) else item)]
     return None if all(map(_is_unicode, written)) else "must be text without half of a surrogate pair"
 

@@ -22,7 +22,7 @@ from pydantic import AfterValidator
 
 from dice_ray.errors import InputError, UnknownNameError, reason_of
 
-OURS: Final = ("dice_ray", "search_spaces")
+_OURS: Final = ("dice_ray", "search_spaces")
 """Packages that are installed wherever dice_ray is."""
 
 
@@ -58,7 +58,7 @@ def address_of(function: Any) -> str:
             f"processes and a resumed run load it, and it is of {where or type(function).__name__}: write it to a file "
             "(in a notebook a cell that begins with %%writefile my_code.py does), and import it from there"
         )
-    is_installed = module.__name__.partition(".")[0] in OURS or "site-packages" in Path(file).parts
+    is_installed = module.__name__.partition(".")[0] in _OURS or "site-packages" in Path(file).parts
     return f"{module.__name__ if is_installed else Path(file).absolute()}:{name}"
 
 
@@ -120,7 +120,7 @@ def digest(address: str) -> str:
 def _absolute(where: str) -> str:
     if where.endswith(".py"):
         return str(Path(os.path.expanduser(where)).absolute())
-    if where.partition(".")[0] in OURS:  # a working copy of dice_ray may be the current folder
+    if where.partition(".")[0] in _OURS:  # a working copy of dice_ray may be the current folder
         return where
     path = Path.cwd().joinpath(*where.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")

@@ -18,7 +18,7 @@ from typing import IO, Final
 
 import psutil
 
-from dice_ray.run.cluster import LOOPBACK
+from dice_ray.run.cluster import _LOOPBACK
 
 SCRIPT: Final = """
 import sys
@@ -57,9 +57,9 @@ node.kill_all_processes()
 def of_driver(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a driver in a process of its own, which chooses its Ray itself.
 
-    A local Ray of an earlier test leaves `LOOPBACK` in this process, and with it no driver would join a cluster.
+    A local Ray of an earlier test leaves `_LOOPBACK` in this process, and with it no driver would join a cluster.
     """
-    around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}
+    around = {name: value for name, value in os.environ.items() if name not in _LOOPBACK}
     return {**around, **environment}
 
 
@@ -102,7 +102,7 @@ def machines(folder: Path) -> Iterator[Machines]:
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT],
         cwd=folder,
-        env=os.environ | LOOPBACK | environment,
+        env=os.environ | _LOOPBACK | environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         bufsize=0,
@@ -128,7 +128,7 @@ def machine_apart(
         process = subprocess.Popen(
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{disks}exec {join}"],
             cwd=folder,
-            env={**os.environ, **LOOPBACK, **two.environment, "CUDA_VISIBLE_DEVICES": "-1", **environment},
+            env={**os.environ, **_LOOPBACK, **two.environment, "CUDA_VISIBLE_DEVICES": "-1", **environment},
             stdout=log,
             stderr=log,
         )
@@ -184,7 +184,7 @@ def head(folder: Path, most_machines: int = 1) -> Iterator[Head]:
         file.write_text(json.dumps(_autoscaling(most_machines - 1, port)))
         secret |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     # With this variable too, which another test of this process may have set, a job takes its Ray for a local one.
-    own = {name: value for name, value in (os.environ | LOOPBACK).items() if name != "RAY_API_SERVER_ADDRESS"} | secret
+    own = {name: value for name, value in (os.environ | _LOOPBACK).items() if name != "RAY_API_SERVER_ADDRESS"} | secret
     programs = Path(sys.executable).parent
     here = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[1])}
     words = [str(word) for option in options.items() for word in option]

@@ -54,8 +54,8 @@ def build(config: RunConfig) -> Parts:
         RunError: The encoder cannot do what the configuration asks for.
     """
     prepared = prepare(config)
-    numerics = choose_numerics(config)
-    model = build_model(config, prepared, numerics)
+    numerics = _choose_numerics(config)
+    model = _build_model(config, prepared, numerics)
     # Mining wraps a loss, since it selects the items that the loss is formed over.
     losses = {term.name: config.mining.wrap(config.loss.build(term)).to(numerics.device) for term in prepared.facts}
     optimizer = build_optimizer(model, config.training)
@@ -161,7 +161,7 @@ def _may_use_gpu(config: RunConfig, *, on_ray: bool) -> bool:
     return not on_ray or config.launch.num_gpus(auto=1) > 0
 
 
-def choose_numerics(config: RunConfig) -> Numerics:
+def _choose_numerics(config: RunConfig) -> Numerics:
     """Device, precision and attention of a run on this machine.
 
     Raises:
@@ -180,7 +180,7 @@ def check_machine(config: RunConfig) -> None:
         RunError: It does not.
     """
     cluster.check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
-    choose_numerics(config)
+    _choose_numerics(config)
 
 
 def check_fits(config: RunConfig, prepared: PreparedData) -> None:
@@ -193,7 +193,7 @@ def check_fits(config: RunConfig, prepared: PreparedData) -> None:
         raise ConfigError(problems)
 
 
-def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
+def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
     """The encoder with the task's heads on the device; new weights are drawn from the run's seed."""
     check_fits(config, prepared)
     torch.manual_seed(config.training.seed)

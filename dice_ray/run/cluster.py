@@ -2,8 +2,8 @@
 
 Ray reads most of its settings from the environment when it is imported, so they are set before; a notebook may have
 imported it already, so the settings that it keeps are read again. By default every Ray process listens on all
-interfaces, also without a dashboard (Ray 2.60); `LOOPBACK` holds a local Ray to 127.0.0.1 and gives it a token, so that
-no other user of the machine can submit work to it. A cluster that is joined keeps its own settings, and so does a Ray
+interfaces, also without a dashboard (Ray 2.60); `_LOOPBACK` holds a local Ray to 127.0.0.1, and a token keeps other
+users of the machine from submitting work to it. A cluster that is joined keeps its own settings, and so does a Ray
 that the user has started in this process, which is used as it is and not shut down.
 
 The processes of a Ray that others have started know neither this process's folder nor its variables. So code that is
@@ -34,7 +34,7 @@ from dice_ray.run.signals import postponed
 if TYPE_CHECKING:
     from dice_ray.config.schema import LaunchConfig
 
-QUIET: Mapping[str, str] = {
+_QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths of a preset mean the same in an actor
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -43,7 +43,7 @@ QUIET: Mapping[str, str] = {
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's snapshots are not used: the ledger is what a sweep resumes from
     "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # otherwise the first actors start one after the other
 }
-LOOPBACK: Mapping[str, str] = {
+_LOOPBACK: Mapping[str, str] = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_enable_metrics_collection": "false",
     "AUTOSCALER_METRIC_PORT": "-1",
@@ -59,9 +59,9 @@ ACCELERATOR = "accelerator_type:"
 """With the name of a kind of GPU, Ray's resource of the machines that have it."""
 FOLDER = "DICE_RAY_FOLDER"
 """Environment variable with the driver's working directory, for processes on Ray."""
-SOCKET = "/dice_ray-xxxxxxxx/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
+_SOCKET = "/dice_ray-xxxxxxxx/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 """A socket of a Ray that is started here, below the folder of temporary files (Ray 2.60)."""
-LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
+_LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
 """The bytes that the path of a socket can have at most."""
 
 
@@ -133,21 +133,21 @@ def prepare(address: str | None) -> str:
             raise RunError(
                 f"Ray runs in this process already, and is used: call ray.shutdown() to use address {address!r} instead"
             )
-        os.environ.update(QUIET)
+        os.environ.update(_QUIET)
         return RUNNING
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
-        os.environ.update({**QUIET, **LOOPBACK})
+        os.environ.update({**_QUIET, **_LOOPBACK})
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
         if "ray" in sys.modules:
             ray_internals.read_settings_again()
         return address
-    if "ray" in sys.modules and all(os.environ.get(name) == value for name, value in LOOPBACK.items()):
+    if "ray" in sys.modules and all(os.environ.get(name) == value for name, value in _LOOPBACK.items()):
         raise RunError(
             f"Ray was restricted to this machine when this process first used it, and cannot join {address!r}: start a "
             "new Python process"
         )
-    os.environ.update(QUIET)
+    os.environ.update(_QUIET)
     if address != "auto":
         _check_address(address)
     return address
@@ -220,7 +220,7 @@ def started(
 
 def _scratch() -> Path:
     """A new temporary folder, in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS."""
-    is_short = len(os.fsencode(tempfile.gettempdir() + SOCKET)) <= LONGEST_SOCKET
+    is_short = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= _LONGEST_SOCKET
     return Path(tempfile.mkdtemp(prefix="dice_ray-", dir=None if is_short else "/tmp"))
 
 

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
 
 DRIVER: Final = "driver"
-HOW_TO_SHARE: Final = (
+_HOW_TO_SHARE: Final = (
     "mount one disk under the same path on all machines, or set DICE_RAY_RUNS to a URL of an object store"
 )
-MAX_SKEW: Final = 5.0
+_MAX_SKEW: Final = 5.0
 """Seconds that clocks may differ by: times of files and of runs in MLflow are compared across machines."""
-ANSWER_SECONDS: Final = 600.0
+_ANSWER_SECONDS: Final = 600.0
 """How long a machine may take, which may have to download data. A folder whose server is away would hang for ever."""
 
 
@@ -55,7 +55,7 @@ class Check:
 
 
 @dataclass
-class MachineFacts:
+class _MachineFacts:
     """The facts that a machine reports of itself.
 
     Attributes:
@@ -71,23 +71,23 @@ class MachineFacts:
     problems: dict[str, str] = field(default_factory=dict)
 
 
-def described(configs: Sequence[RunConfig]) -> MachineFacts:
+def _described(configs: Sequence[RunConfig]) -> _MachineFacts:
     """The facts of this machine: its time and packages, and the data and encoders of these configurations."""
-    answer = MachineFacts(
+    answer = _MachineFacts(
         {"python": platform.python_version(), **{each: version(each) for each in ("ray", "torch", "dice-ray")}},
         time.time(),
     )
     for config in configs:
-        find_contents(config, answer)
+        _find_contents(config, answer)
     return answer
 
 
-def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Check]:
+def _differing(machine: str, answer: _MachineFacts, own: _MachineFacts) -> list[Check]:
     """The checks of packages, data and encoders, which must be those of the driver."""
     return [_versions(machine, answer, own), *_contents(machine, answer, own)]
 
 
-def find_contents(config: RunConfig, answer: MachineFacts) -> None:
+def _find_contents(config: RunConfig, answer: _MachineFacts) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
     from dice_ray.models.pretrained import hub_commit
@@ -114,19 +114,19 @@ def find_contents(config: RunConfig, answer: MachineFacts) -> None:
             answer.problems[name] = reason_of(error)
 
 
-def _versions(machine: str, answer: MachineFacts, own: MachineFacts) -> Check:
+def _versions(machine: str, answer: _MachineFacts, own: _MachineFacts) -> Check:
     found = ", ".join(f"{package} {number}" for package, number in answer.versions.items())
     # A machine without GPUs may have another build of torch, and Ray itself compares Python's last number.
-    differing = [
+    unequal = [
         f"{package}=={number.partition('+')[0]}, not {answer.versions[package]}"
         for package, number in own.versions.items()
         if number.partition("+")[0] != answer.versions[package].partition("+")[0]
     ]
-    problem = f"it must have the driver's versions: install {', '.join(differing)}" if differing else ""
+    problem = f"it must have the driver's versions: install {', '.join(unequal)}" if unequal else ""
     return Check("versions", machine, found, problem)
 
 
-def _contents(machine: str, answer: MachineFacts, own: MachineFacts) -> Iterator[Check]:
+def _contents(machine: str, answer: _MachineFacts, own: _MachineFacts) -> Iterator[Check]:
     for name, (where, identity) in answer.contents.items():
         _, expected = own.contents.get(name, ("", identity))
         must = f"its {name} must be that of the driver, and differs: copy the driver's files there"
@@ -181,7 +181,7 @@ def examined(needs: Needs) -> list[Check]:
         for node, asked_for in zip(nodes, answers, strict=True):
             machine = _machine(node, nodes)
             try:
-                answer = ray.get(asked_for, timeout=ANSWER_SECONDS)
+                answer = ray.get(asked_for, timeout=_ANSWER_SECONDS)
             except RayError as error:
                 reason = one_line(reason_of(getattr(error, "cause", None) or error))
                 must = f"it must have dice_ray {version('dice-ray')} installed for Ray's Python, and answer: {reason}"
@@ -189,7 +189,7 @@ def examined(needs: Needs) -> list[Check]:
                 continue
             is_seen_here = shared.holds(node["NodeID"])
             checks += [
-                *differing(machine, answer, own),
+                *_differing(machine, answer, own),
                 _resources(machine, answer, cluster.node_of(node)),
                 _clock(machine, answer, asked, time.time()),
                 _folder(machine, answer, shared.shown, is_seen_here=is_seen_here),
@@ -255,23 +255,23 @@ def _shared(folder: Path) -> Iterator[_Shared]:
         shared.delete()
 
 
-def _answer(request: _Request, name: str) -> MachineFacts:
+def _answer(request: _Request, name: str) -> _MachineFacts:
     """Runs on each machine, and in the driver."""
-    answer = described(())
+    answer = _described(())
     working, shared = Path(request.surroundings[cluster.FOLDER]), request.shared
     if not working.is_dir() and not is_url(shared.place):
         answer.unseen = f"it must see the working directory {working} under the same path: share it, or use `submit`"
         return answer
     cluster.enter(request.surroundings)
     if not shared.holds(DRIVER):
-        answer.unseen = f"it must see what the driver writes to {shared.shown}: {HOW_TO_SHARE}"
+        answer.unseen = f"it must see what the driver writes to {shared.shown}: {_HOW_TO_SHARE}"
     elif name != DRIVER:
         try:
             shared.write(name)
         except OSError as error:
             answer.unseen = f"it must be able to write to {shared.shown}: {first_line(error)}"
     for config in request.configs:
-        find_contents(config, answer)
+        _find_contents(config, answer)
     return answer
 
 
@@ -282,7 +282,7 @@ def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str
     return f"{address}/{node['NodeID'][:6]}" if is_one_of_several else address
 
 
-def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
+def _resources(machine: str, answer: _MachineFacts, node: cluster.Node) -> Check:
     found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
     torch = answer.versions["torch"]
     must = (
@@ -291,19 +291,19 @@ def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
     return Check("resources", machine, found, must if node.gpus and torch.endswith("+cpu") else "")
 
 
-def _clock(machine: str, answer: MachineFacts, asked: float, answered: float) -> Check:
+def _clock(machine: str, answer: _MachineFacts, asked: float, answered: float) -> Check:
     """The clock was read between the question and the answer; how far it lies outside is the least difference."""
     skew = max(asked - answer.time, answer.time - answered, 0.0)
-    if skew <= MAX_SKEW:
+    if skew <= _MAX_SKEW:
         return Check("clock", machine, "as the driver's")
     found = f"at least {skew:.0f} s {'behind' if answer.time < asked else 'ahead'}"
     return Check("clock", machine, found, f"its clock is {found} of the driver's: set all clocks by NTP")
 
 
-def _folder(machine: str, answer: MachineFacts, place: str, *, is_seen_here: bool) -> Check:
+def _folder(machine: str, answer: _MachineFacts, place: str, *, is_seen_here: bool) -> Check:
     if answer.unseen or is_seen_here:
         return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
-    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {HOW_TO_SHARE}")
+    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {_HOW_TO_SHARE}")
 
 
 def _disk(needs: Needs) -> Check:
@@ -325,13 +325,13 @@ class Admission:
 
     known: frozenset[str]
     configs: tuple[RunConfig, ...]
-    driver: MachineFacts
+    driver: _MachineFacts
 
 
 def admission(joined: cluster.Cluster, configs: Sequence[RunConfig]) -> Admission | None:
     """What must hold of machines that join after this process; None where none can join."""
     # Not those of this moment: minutes may have passed since the check, as while GPU memory is measured.
-    return None if joined.is_fixed else Admission(joined.ids, tuple(configs), described(configs))
+    return None if joined.is_fixed else Admission(joined.ids, tuple(configs), _described(configs))
 
 
 def problem(admission: Admission | None, surroundings: Mapping[str, str], folder: Path) -> str:
@@ -347,7 +347,7 @@ def problem(admission: Admission | None, surroundings: Mapping[str, str], folder
 def _found(admission: Admission, surroundings: Mapping[str, str], folder: Path) -> str:
     must_see = () if is_url(surroundings.get(RUNS, "")) else (Path(surroundings[cluster.FOLDER]), folder)
     if unseen := next((each for each in must_see if not each.is_dir()), None):
-        return f"it must see {unseen} under the same path: {HOW_TO_SHARE}"
+        return f"it must see {unseen} under the same path: {_HOW_TO_SHARE}"
     cluster.enter(surroundings)
-    checks = differing("", described(admission.configs), admission.driver)
+    checks = _differing("", _described(admission.configs), admission.driver)
     return "; ".join(check.problem for check in checks if check.problem)

@@ -39,7 +39,7 @@ def send(folder: Path) -> None:
     for name in _names(folder):
         if known.get(name, {}).get("here") != _here(folder / name):
             here = _here(folder / name)
-            write(f"{key}/{name}", folder / name)
+            _write(f"{key}/{name}", folder / name)
             known[name] = {"here": here, "there": _there(filesystem.get_file_info(f"{root}/{key}/{name}"))}
             write_atomically(folder / _SENT, json.dumps(known))
 
@@ -93,7 +93,7 @@ def delete(folder: Path, names: Iterable[str]) -> None:
             (filesystem.delete_file if info.type == FileType.File else filesystem.delete_dir)(info.path)
 
 
-def write(key: str, file: Path) -> None:
+def _write(key: str, file: Path) -> None:
     """Copy a file to the store, where it appears as a whole."""
     from pyarrow.fs import LocalFileSystem, copy_files
 

@@ -21,11 +21,11 @@ from dice_ray.tracking import model, schema
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN = "run"
+_RUN = "run"
 """Subfolder with the run's own files."""
-THRESHOLD: Final = "threshold"
+_THRESHOLD: Final = "threshold"
 """The parameter of predictions that chooses the threshold."""
-LOADER: Final = "dice_ray.served"
+_LOADER: Final = "dice_ray.served"
 """The module that MLflow imports to load a model. It is stored with each one, so it must not change."""
 
 
@@ -50,14 +50,12 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    params = {} if best.task.untuned_threshold is None else {THRESHOLD: "auto"}
+    params = {} if best.task.untuned_threshold is None else {_THRESHOLD: "auto"}
     example = inputs.example_row(best.config.data)
-    predicted = ServedRun(best).predict([example])
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
-    model.write(
-        folder, LOADER, auto_class, params, example, inputs.id_column(best.config.data), predicted if is_frame else None
-    )
-    best.copy(folder / RUN)
+    predicted = ServedRun(best).predict([example]) if is_frame else None
+    model.write(folder, _LOADER, auto_class, params, example, inputs.id_column(best.config.data), predicted)
+    best.copy(folder / _RUN)
     if auto_class != ENCODER:
         exported.replace(folder / model.MODEL)
         best.tokenizer.save_pretrained(folder / model.TOKENIZER)
@@ -83,7 +81,7 @@ class ServedRun:
         """
         import pandas as pd
 
-        choice = (params or {}).get(THRESHOLD, "auto")
+        choice = (params or {}).get(_THRESHOLD, "auto")
         records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
         predicted = self._run.predictions(inputs.read_rows(self._run.config.data, records), choice)
         match predicted:
@@ -98,7 +96,7 @@ class ServedRun:
 
 def load_pyfunc(folder: str) -> ServedRun:
     """Load a packed model."""
-    return ServedRun(trained.load(Path(folder) / RUN))
+    return ServedRun(trained.load(Path(folder) / _RUN))
 
 
 FILE = "README.md"

@@ -39,11 +39,11 @@ from dice_ray.training.loop import Evaluation, StepProgress
 if TYPE_CHECKING:
     from ray.util.placement_group import PlacementGroup
 
-REPORT_SECONDS: Final = 1.0
+_REPORT_SECONDS: Final = 1.0
 """How often rank 0 reports progress."""
-RESIZE_SECONDS: Final = 30.0
+_RESIZE_SECONDS: Final = 30.0
 """How often Ray Train looks whether more workers fit; the workers go back to the last checkpoint when it adds some."""
-END_SECONDS: Final = 60.0
+_END_SECONDS: Final = 60.0
 """How long Ray Train may take to end after the last evaluation: if stopped in that time, it would replace the workers.
 """
 
@@ -77,7 +77,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
         torch_config=TorchConfig(backend="nccl" if num_gpus else "gloo"),
         scaling_config=ScalingConfig(
             num_workers=(launch.least_workers, launch.workers) if launch.min_workers else launch.workers,
-            elastic_resize_monitor_interval_s=RESIZE_SECONDS,
+            elastic_resize_monitor_interval_s=_RESIZE_SECONDS,
             use_gpu=num_gpus > 0,
             resources_per_worker={"CPU": launch.threads or 1, "GPU": num_gpus},
             accelerator_type=launch.accelerator_type,
@@ -115,7 +115,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             raise RunError(f"Ray Train stopped: {_shortened(str(failure))}") from failure
     finally:
         if is_complete:
-            wait([running], timeout=END_SECONDS)
+            wait([running], timeout=_END_SECONDS)
         if group is not None and not running.done():
             _stop_workers(folder, group)
         (folder / PLACEMENT_GROUP).unlink(missing_ok=True)
@@ -167,7 +167,7 @@ def _worker(settings: dict[str, Any]) -> None:
     reported = time.monotonic()
     try:
         for event in train_here(config, folder, (folder / STOPPED).exists):
-            if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= REPORT_SECONDS):
+            if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= _REPORT_SECONDS):
                 events.put(event)
                 reported = time.monotonic()
     except DiceRayError as error:

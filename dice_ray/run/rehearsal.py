@@ -20,10 +20,10 @@ from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import fit
 from dice_ray.training.step import TrainingTally
 
-NUM_STEPS = 6
+_NUM_STEPS = 6
 """The first step is not timed: it allocates memory that the others reuse."""
-NUM_DEV_ROWS = 64
-MAX_SECONDS = 60.0
+_NUM_DEV_ROWS = 64
+_MAX_SECONDS = 60.0
 """No further step is started after this time."""
 
 
@@ -65,7 +65,7 @@ class Rehearsal:
     few_items: str | None
 
 
-def peak_memory() -> int:
+def _peak_memory() -> int:
     """The most memory that this process has had, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -89,7 +89,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
         for _ in fit(parts, of_one_worker, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
-            if len(marks) > NUM_STEPS or marks[-1] - marks[0] > MAX_SECONDS:
+            if len(marks) > _NUM_STEPS or marks[-1] - marks[0] > _MAX_SECONDS:
                 break
         began = time.monotonic()
         Checkpoints(Path(folder)).save_best({"model": parts.model.stored()})
@@ -97,7 +97,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
         writing, weights = 4 * (time.monotonic() - began), (Path(folder) / BEST).stat().st_size
     timed = marks[1:] if len(marks) > 2 else marks
     step = (timed[-1] - timed[0]) / (len(timed) - 1)
-    few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:NUM_DEV_ROWS])
+    few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:_NUM_DEV_ROWS])
     began = time.monotonic()
     decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(training.tokens))
     evaluation = (time.monotonic() - began) * len(prepared.dev.rows) / len(few.rows) / config.launch.workers
@@ -113,7 +113,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
         seconds_an_evaluation=evaluation,
         seconds=num_steps * step + num_evaluations * (evaluation + writing),
         seconds_to_start=marks[0] - called,
-        peak_memory=peak_memory(),
+        peak_memory=_peak_memory(),
         peak_gpu_memory=torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0,
         gpu_memory=torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0,
         weights=weights,

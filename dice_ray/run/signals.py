@@ -4,7 +4,7 @@ Python runs a signal handler between any two instructions of the main thread, al
 So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
 from which it can be resumed. Before that, while data are loaded, a signal raises KeyboardInterrupt at once; while Ray
 starts, the first one waits until it has started (`postponed`). A second signal always raises, and so does the time
-`GRACE` after SIGTERM or SIGHUP: a machine that is taken away does not wait, and a closed terminal sends nothing more.
+`_GRACE` after SIGTERM or SIGHUP: a machine that is taken away does not wait, and a closed terminal sends nothing more.
 Nothing is raised while Python imports a module or logs: the lock that this holds would never be released, and another
 thread that imports or logs next would wait for ever. The signal is sent again until the lock is free.
 """
@@ -20,11 +20,11 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Final
 
-GRACE: Final = 6.0
+_GRACE: Final = 6.0
 """Seconds that the work has to end by itself after SIGTERM or SIGHUP."""
-RETRY: Final = 0.05
+_RETRY: Final = 0.05
 """Seconds after which a signal that arrived while a lock was held is sent again."""
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop:
@@ -33,13 +33,13 @@ class Stop:
     Attributes:
         signal: The first signal that arrived; None as long as none did.
         is_asked: Whether the work asks, so that a signal need not raise.
-        timer: Sends the second one, `GRACE` seconds after SIGTERM or SIGHUP.
+        timer: Sends the second one, `_GRACE` seconds after SIGTERM or SIGHUP.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self.is_asked = False
-        self.timer = threading.Timer(GRACE, os.kill, (os.getpid(), signal.SIGTERM))
+        self.timer = threading.Timer(_GRACE, os.kill, (os.getpid(), signal.SIGTERM))
         self.timer.daemon = True
 
     def __call__(self) -> bool:
@@ -52,9 +52,9 @@ class Stop:
         if is_first:
             self.signal = number
         if not is_first or not self.is_asked:
-            if holds_lock(frame):
+            if _holds_lock(frame):
                 self.signal = None if is_first else self.signal
-                threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
+                threading.Timer(_RETRY, os.kill, (os.getpid(), number)).start()
                 return
             raise KeyboardInterrupt
         if number != signal.SIGINT:
@@ -67,7 +67,7 @@ class Stop:
             raise KeyboardInterrupt
 
 
-def holds_lock(frame: FrameType | None) -> bool:
+def _holds_lock(frame: FrameType | None) -> bool:
     """Whether one of the functions that run belongs to Python's import system or to `logging`, which have locks."""
     while frame is not None:
         if "importlib._bootstrap" in frame.f_code.co_filename or frame.f_globals.get("__name__") == "logging":
@@ -81,7 +81,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
     Imported code, such as torch's, may catch the exception, and the command would go on as if nothing had been pressed.
     """
-    if holds_lock(frame):
+    if _holds_lock(frame):
         sys.stdout.flush()
         os._exit(128 + number)
     raise KeyboardInterrupt
@@ -89,7 +89,7 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Handle `SIGNALS` until the end of the block; in a thread other than the main one nothing is handled."""
+    """Handle `_SIGNALS` until the end of the block; in a thread other than the main one nothing is handled."""
     stop = Stop()
     with _handled_by(stop.handle):
         try:
@@ -117,7 +117,7 @@ def postponed() -> Iterator[None]:
 
 @contextmanager
 def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
-    """Handle `SIGNALS` until the end of the block or a call, in the main thread alone, where Python handles them.
+    """Handle `_SIGNALS` until the end of the block or a call, in the main thread alone, where Python handles them.
 
     SIGHUP, of a terminal that is closed, stays ignored below `nohup`.
     """
@@ -130,7 +130,7 @@ def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[Ca
 
     if threading.current_thread() is threading.main_thread():
         is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        handled = [number for number in SIGNALS if number != signal.SIGHUP or not is_nohup]
+        handled = [number for number in _SIGNALS if number != signal.SIGHUP or not is_nohup]
         before |= {number: signal.signal(number, handler) for number in handled}
     try:
         yield restore

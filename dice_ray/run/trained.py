@@ -38,9 +38,9 @@ from dice_ray.training.step import TrainingTally
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-SPLITS = ("dev", "test")
+_SPLITS = ("dev", "test")
 """Data that is scored by its name; any other is a file."""
-COUNTS = ("tp", "fp", "fn")
+_COUNTS = ("tp", "fp", "fn")
 
 
 def store(
@@ -182,9 +182,9 @@ class Trained:
         Raises:
             DataError: The split or file does not exist, or holds nothing that can be scored.
         """
-        if data not in SPLITS:
+        if data not in _SPLITS:
             if not parted(Path(data))[0].exists():
-                raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
+                raise DataError(f"data to score must be {' or '.join(_SPLITS)}, or an existing file, got {data!r}")
             records = self._labelled_file(Path(data))
             self.task.check_labels(records)
             return self.encoded(records)
@@ -257,21 +257,21 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
     `items.csv` has the counts of each record, also at the tuned threshold if there is one, the probability of its label
     where it has one label, and its document if that is known; `classes.csv` has the counts of each class.
     """
-    folder = data if data in SPLITS else f"files/{Path(data).name}"
+    folder = data if data in _SPLITS else f"files/{Path(data).name}"
     files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
     if scores.classes:
         rows = [(name, num.tp + num.fn, num.tp, num.fp, num.fn) for name, num in scores.classes.items()]
-        files[f"{folder}/{schema.CLASSES_FILE}"] = _csv(("class", "support", *COUNTS), rows)
+        files[f"{folder}/{schema.CLASSES_FILE}"] = _csv(("class", "support", *_COUNTS), rows)
     return files
 
 
 def items_csv(scores: Scores) -> str:
     """The counts of each record by its id, the probability of its label, and its document, as far as they are known."""
     thresholds = [items for items in (scores.items, scores.tuned_items) if items]
-    tuned = tuple(f"tuned_{name}" for name in COUNTS if scores.tuned_items)
+    tuned = tuple(f"tuned_{name}" for name in _COUNTS if scores.tuned_items)
     probabilities, documents = scores.label_probabilities, scores.documents
     header = (
-        *("id", *COUNTS, *tuned),
+        *("id", *_COUNTS, *tuned),
         *((schema.LABEL_PROBABILITY,) if probabilities else ()),
         *((schema.DOCUMENT,) if documents else ()),
     )

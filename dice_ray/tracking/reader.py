@@ -17,11 +17,11 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, StoredRun, open_store, text_artifact
 from dice_ray.tracking.store import sqlite_file, store_uri
 
-COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
+_COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
 """The columns of every run; those of parameters, metrics and other tags follow."""
-CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
+_CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
 
-Checked = TypeVar("Checked")
+_Checked = TypeVar("_Checked")
 _RUNS: Final = TypeAdapter(dict[str, StoredRun])
 _POINTS: Final = TypeAdapter(list[tuple[str, int, str, float]])
 _TAG_OF: Final = {"id": schema.ID, "kind": schema.KIND, "arm": schema.ARM, "seed": schema.SEED, "state": schema.STATE}
@@ -36,8 +36,8 @@ _OUR_FAMILIES: Final = tuple(f"{tag.removeprefix(schema.PREFIX)}." for tag in (s
 def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
     """One row per run, in the order of their start, parents first.
 
-    The columns are `COLUMNS`, then `params.<path>`, `metrics.<name>` (the last value) and `tags.<name>`. An experiment
-    without runs has the columns `COLUMNS` and no rows. Runs that another program stored are left out, and so are tags
+    The columns are `_COLUMNS`, then `params.<path>`, `metrics.<name>` (the last value) and `tags.<name>`. An experiment
+    without runs has the columns `_COLUMNS` and no rows. Runs that another program stored are left out, and so are tags
     of the user whose column would be the one of a tag of ours.
 
     Raises:
@@ -45,7 +45,7 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
         RunError: The store does not exist or does not answer.
     """
     with open_store(uri) as source:
-        return as_frame(_ours(source, _experiment_id(source, experiment)))
+        return _as_frame(_ours(source, _experiment_id(source, experiment)))
 
 
 def ids(experiment: str, uri: str | None = None) -> set[str]:
@@ -62,13 +62,13 @@ def ended(experiment: str, uri: str | None = None) -> set[str]:
 
 
 def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:
-    """Every metric at every step, one row each, with `CURVE_COLUMNS`; raises what `read` raises."""
+    """Every metric at every step, one row each, with `_CURVE_COLUMNS`; raises what `read` raises."""
     with open_store(uri) as source:
         experiment_id = _experiment_id(source, experiment)
         ids = {uuid: run.tags[schema.ID] for uuid, run in _ours(source, experiment_id).items()}
         points = [(ids[uuid], *values) for uuid, *values in source.points(experiment_id) if uuid in ids]
     rows = _checked(_POINTS, points)
-    frame = pd.DataFrame(rows, columns=list(CURVE_COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(_CURVE_COLUMNS))
     return frame.sort_values(["id", "metric", "step"], ignore_index=True)
 
 
@@ -110,7 +110,7 @@ def _ours(source: Source, experiment_id: str) -> dict[str, StoredRun]:
     return _checked(_RUNS, runs)
 
 
-def _checked(kind: TypeAdapter[Checked], stored: object) -> Checked:
+def _checked(kind: TypeAdapter[_Checked], stored: object) -> _Checked:
     """What a store holds, if it has the types that MLflow gives it: SQLite keeps any value in any column."""
     try:
         return kind.validate_python(stored, strict=True)
@@ -130,15 +130,15 @@ def _experiment_id(source: Source, experiment: str) -> str:
     return ids[experiment]
 
 
-def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
+def _as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
     """The tidy frame of the runs that have our id; those of other programs are left out."""
     ours = [run for run in runs.values() if schema.ID in run.tags]
     # A sweep and its first trial can start in the same millisecond: hence the second part of the key.
     ours.sort(key=lambda run: (run.start, schema.PARENT in run.tags, run.tags[schema.ID]))
     rows = [_row(run, runs) for run in ours]
-    rest = sorted({name for row in rows for name in row} - set(COLUMNS))
-    frame = pd.DataFrame(rows, columns=[*COLUMNS, *rest])
-    for column in COLUMNS:
+    rest = sorted({name for row in rows for name in row} - set(_COLUMNS))
+    frame = pd.DataFrame(rows, columns=[*_COLUMNS, *rest])
+    for column in _COLUMNS:
         if column in ("start", "end"):
             frame[column] = pd.to_datetime(frame[column], unit="ms", utc=True)
         else:

@@ -26,7 +26,7 @@ from dice_ray.tracking.writer import Writer
 _PACKAGES: Final = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
 _GIT_SECONDS: Final = 10
 """Timeout of git; a repository that is too large for it gets no git tags."""
-NUM_STEP_POINTS: Final = 200
+_NUM_STEP_POINTS: Final = 200
 """About how many steps of a run are stored between its evaluations."""
 
 
@@ -70,14 +70,14 @@ class RunRecord:
             self._constants |= new
 
     def steps(self, step: int, num_steps: int, metrics: Mapping[str, float]) -> None:
-        """The run has done `step` of `num_steps` optimizer steps; about `NUM_STEP_POINTS` of these calls are stored.
+        """The run has done `step` of `num_steps` optimizer steps; about `_NUM_STEP_POINTS` of these calls are stored.
 
         Args:
             step: Optimizer steps done.
             num_steps: Optimizer steps of the whole run.
             metrics: At least `schema.STEP_METRICS`; they are stored as `step/<name>`, and others are ignored.
         """
-        if step - self._last_step >= num_steps / NUM_STEP_POINTS:
+        if step - self._last_step >= num_steps / _NUM_STEP_POINTS:
             self._last_step = step
             self._writer.metrics(self._id, step, {f"step/{name}": metrics[name] for name in schema.STEP_METRICS})
 

@@ -29,13 +29,13 @@ from dice_ray.tracking.store import artifact_root, deleted_error, locked, quiet_
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-NUM_PARAMS: Final = 100
+_NUM_PARAMS: Final = 100
 """MLflow's limits on one call, and on the length of a value."""
-NUM_TAGS: Final = 100
-LENGTH_PARAM: Final = 6000
-LENGTH_TAG: Final = 8000
+_NUM_TAGS: Final = 100
+_LENGTH_PARAM: Final = 6000
+_LENGTH_TAG: Final = 8000
 
-ItemT = TypeVar("ItemT")
+_ItemT = TypeVar("_ItemT")
 
 
 class Runs:
@@ -76,7 +76,7 @@ class Runs:
                 self._client.log_text(self._id_of(key), content, file)
             case Describe(_, description):
                 if schema.NOTE not in self._client.get_experiment(self._experiment).tags:
-                    self._client.set_experiment_tag(self._experiment, schema.NOTE, description[:LENGTH_TAG])
+                    self._client.set_experiment_tag(self._experiment, schema.NOTE, description[:_LENGTH_TAG])
             case Data(key, name, digest, kind, source):
                 context = InputTag("mlflow.data.context", "training")
                 inputs = [DatasetInput(Dataset(name, digest, kind, source), [context])]
@@ -131,8 +131,10 @@ class Runs:
             for metric in run.data.metrics
             for point in self._client.get_metric_history(id_, metric)
         }
-        new = [Param(name, value[:LENGTH_PARAM]) for name, value in entry.params.items() if name not in run.data.params]
-        for batch in _batches(new, NUM_PARAMS):
+        new = [
+            Param(name, value[:_LENGTH_PARAM]) for name, value in entry.params.items() if name not in run.data.params
+        ]
+        for batch in _batches(new, _NUM_PARAMS):
             self._client.log_batch(id_, params=batch)
         self._tag(id_, entry.tags)
 
@@ -151,7 +153,7 @@ class Runs:
     def _tag(self, id_: str, tags: Mapping[str, str]) -> None:
         from mlflow.entities import RunTag
 
-        for batch in _batches([RunTag(name, value[:LENGTH_TAG]) for name, value in tags.items()], NUM_TAGS):
+        for batch in _batches([RunTag(name, value[:_LENGTH_TAG]) for name, value in tags.items()], _NUM_TAGS):
             self._client.log_batch(id_, tags=batch)
 
     def _register(self, model: Model) -> None:
@@ -214,5 +216,5 @@ def _has_finished(run: Run, at: int) -> bool:
     return bool(run.info.status == "FINISHED" and run.info.end_time and run.info.end_time > at)
 
 
-def _batches(items: Sequence[ItemT], size: int) -> list[Sequence[ItemT]]:
+def _batches(items: Sequence[_ItemT], size: int) -> list[Sequence[_ItemT]]:
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -12,7 +12,7 @@ from dice_ray.errors import InputError, RunError
 from dice_ray.files import without_password
 from dice_ray.tracking.store import check_exists, store_uri
 
-HOST = "127.0.0.1"
+_HOST = "127.0.0.1"
 PAGE = "#/experiments?workflowType=machine_learning"
 """The page of experiments; MLflow's first page is about agents and prompts."""
 _QUIET = {
@@ -39,7 +39,7 @@ def check_host(host: str, *, allow_remote: bool) -> None:
         )
 
 
-def command(port: int, host: str = HOST) -> list[str]:
+def command(port: int, host: str = _HOST) -> list[str]:
     """The command line of the server.
 
     Raises:

@@ -36,12 +36,12 @@ from dice_ray.tracking.store import (
     store_uri,
 )
 
-REVISION: Final = "dc11669786a5"
+_REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""
-PAGE: Final = 1000
-LATEST: Final = 9_000_000_000_000
+_PAGE: Final = 1000
+_LATEST: Final = 9_000_000_000_000
 """The last time that pandas can hold is in 2262."""
-Stage: TypeAlias = Literal["active", "deleted"]
+_Stage: TypeAlias = Literal["active", "deleted"]
 """MLflow's lifecycle stage of an experiment; a deleted one can be restored."""
 
 
@@ -52,8 +52,8 @@ class StoredRun:
     __pydantic_config__: ClassVar = ConfigDict(revalidate_instances="always")  # by `reader.py`, once it is whole
     name: str | None
     status: str
-    start: Annotated[int, Field(ge=0, le=LATEST)]
-    end: Annotated[int, Field(ge=0, le=LATEST)] | None
+    start: Annotated[int, Field(ge=0, le=_LATEST)]
+    end: Annotated[int, Field(ge=0, le=_LATEST)] | None
     artifacts: str
     params: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class StoredRun:
 class Source(Protocol):
     """A store that is open for reading."""
 
-    def experiments(self, stage: Stage = "active") -> dict[str, str]:
+    def experiments(self, stage: _Stage = "active") -> dict[str, str]:
         """MLflow's experiment ids by name, without its own "Default"."""
 
     def runs(self, experiment: str) -> dict[str, StoredRun]:
@@ -85,13 +85,13 @@ def open_store(uri: str | None) -> Iterator[Source]:
     if file := sqlite_file(uri):
         try:
             with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
-                if _revision(database) == REVISION:
-                    yield Database(database)
+                if _revision(database) == _REVISION:
+                    yield _Database(database)
                     return
         except sqlite3.Error as error:
             raise RunError(f"the store of runs must be a database of MLflow, reading {file} failed: {error}") from error
     with _store_errors(uri):
-        yield Api(uri)
+        yield _Api(uri)
 
 
 def check_not_deleted(experiment: str, uri: str) -> None:
@@ -112,7 +112,7 @@ def check_not_deleted(experiment: str, uri: str) -> None:
         raise deleted_error(experiment, deleted[experiment], uri)
 
 
-class Database:
+class _Database:
     """An SQLite file that MLflow wrote, read by SQL in one transaction."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -120,7 +120,7 @@ class Database:
         # Python's sqlite3 opens no transaction for a select by itself: each would read another moment of the file.
         database.execute("begin")
 
-    def experiments(self, stage: Stage = "active") -> dict[str, str]:
+    def experiments(self, stage: _Stage = "active") -> dict[str, str]:
         # Experiment 0 is "Default", which MLflow creates with the tables.
         rows = self._database.execute(
             "select name, experiment_id from experiments "
@@ -160,23 +160,23 @@ class Database:
         )
 
 
-class Api:
+class _Api:
     """Any store, read through MLflow's client in pages."""
 
     def __init__(self, uri: str) -> None:
         with locked(uri):
             self._client = quiet_client(uri)
 
-    def experiments(self, stage: Stage = "active") -> dict[str, str]:
+    def experiments(self, stage: _Stage = "active") -> dict[str, str]:
         from mlflow.entities import ViewType
 
         view = ViewType.ACTIVE_ONLY if stage == "active" else ViewType.DELETED_ONLY
-        pages = all_pages(lambda token: self._client.search_experiments(view, max_results=PAGE, page_token=token))
+        pages = all_pages(lambda token: self._client.search_experiments(view, max_results=_PAGE, page_token=token))
         return {experiment.name: experiment.experiment_id for experiment in pages if experiment.experiment_id != "0"}
 
     def runs(self, experiment: str) -> dict[str, StoredRun]:
         runs = {}
-        for run in all_pages(lambda token: self._client.search_runs([experiment], max_results=PAGE, page_token=token)):
+        for run in all_pages(lambda token: self._client.search_runs([experiment], max_results=_PAGE, page_token=token)):
             info, data = run.info, run.data
             own = (info.run_name, info.status, info.start_time, info.end_time, info.artifact_uri)
             runs[info.run_id] = StoredRun(*own, data.params, data.metrics, data.tags)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
-DEFAULT: Final = "sqlite:///mlflow.db"
-IN_DOUBT: Final = (401, 403, 404)
+_DEFAULT: Final = "sqlite:///mlflow.db"
+_IN_DOUBT: Final = (401, 403, 404)
 """Statuses that a proxy gives in place of a server that is restarted."""
 _SQLITE: Final = "sqlite:///"
 _ENVIRONMENT: Final = {
@@ -36,7 +36,7 @@ _ENVIRONMENT: Final = {
 
 def store_uri(uri: str | None = None) -> str:
     """The URI given, else MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db`; an SQLite file by its absolute path."""
-    uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT
+    uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or _DEFAULT
     file = sqlite_file(uri)
     # SQLAlchemy reads the path as a part of a URL.
     return f"{_SQLITE}{str(file).replace('%', '%25').replace('?', '%3F')}" if file else uri
@@ -194,15 +194,15 @@ def is_refusal(error: Exception) -> bool:
         return True
     status: int = error.get_http_status_code()
     # 429: too many requests, which are accepted later
-    return status < 500 and status != 429 and status not in IN_DOUBT
+    return status < 500 and status != 429 and status not in _IN_DOUBT
 
 
 def is_in_doubt(error: Exception) -> bool:
     """Whether a proxy may have answered in place of the store."""
     if is_mlflow_error(error):
-        return error.get_http_status_code() in IN_DOUBT
+        return error.get_http_status_code() in _IN_DOUBT
     response = getattr(error, "response", None)  # of requests, which the artifacts are sent with
-    return getattr(response, "status_code", None) in IN_DOUBT
+    return getattr(response, "status_code", None) in _IN_DOUBT
 
 
 def is_deleted_run(error: Exception) -> bool:

@@ -12,8 +12,8 @@ The protocol, in the order of what can go wrong:
   next second, by this process or the next. Sending one twice is harmless (see `runs.py`).
 - An answer is *in doubt* if a proxy may have given it (401, 403, 404): while a server is restarted behind one, it
   answers so for seconds. The entry waits, with all later ones of its run, and other runs are sent. `close` asks again
-  for `PATIENCE` seconds; an answer that lasts is believed, and `close` raises. The entries stay in the spool, but for a
-  404 of MLflow's own: that run was deleted.
+  for `_PATIENCE` seconds; an answer that lasts is believed, and `close` raises. The entries stay in the spool, except
+  for a 404 of MLflow's own: that run was deleted.
 - What a store *refuses* (another status below 500) it would refuse again: the entry is left out, the rest is sent, and
   `close` raises. But a deleted experiment refuses everything and can be restored, so after a refusal the experiment is
   looked at, and if it was deleted the entries wait.
@@ -55,9 +55,9 @@ from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import is_deleted_run, is_in_doubt, is_refusal, is_store_error, message, quiet, store_uri
 
-SECONDS: Final = 1.0
+_SECONDS: Final = 1.0
 """Entries are sent after this time, or as soon as they fill a call."""
-PATIENCE: Final = 10.0
+_PATIENCE: Final = 10.0
 """How long an answer that is in doubt must last at the end to be believed."""
 
 
@@ -100,7 +100,7 @@ class Writer:
     def open(self, key: str, *, name: str, params: Flat, tags: Mapping[str, str], parent: str | None = None) -> None:
         """Create the run of our id `key`, or resume it: steps and parameters that it has are not stored again."""
         self._open[key] = None
-        values = {path: as_text(value) for path, value in params.items()}
+        values = {path: _as_text(value) for path, value in params.items()}
         self._add(Open(key, name, values, dict(tags), parent, _now()))
 
     def metrics(self, key: str, step: int, metrics: Mapping[str, float]) -> None:
@@ -154,7 +154,7 @@ class Writer:
         if self._doubt and self._spool and not self._refusals:
             raise RunError(
                 f"{without_password(self.uri)} must accept the runs of the experiment {self.experiment!r}, and has "
-                f"refused them for {PATIENCE:.0f} s ({self._doubt}): {num_missing} "
+                f"refused them for {_PATIENCE:.0f} s ({self._doubt}): {num_missing} "
                 f"{'entry waits' if num_missing == 1 else 'entries wait'} in {self._spool.path}, and `dice-ray runs` "
                 "delivers them once it accepts them"
             )
@@ -201,9 +201,9 @@ class Writer:
                         if not self._unsent and self._queue.empty():
                             with suppress(OSError):  # a full disk: what is not marked is sent again, which is harmless
                                 self._spool.mark_sent()
-            deadline = time.monotonic() + PATIENCE
+            deadline = time.monotonic() + _PATIENCE
             while self._doubt is not None and time.monotonic() < deadline:
-                time.sleep(SECONDS)
+                time.sleep(_SECONDS)
                 runs = self._send(runs)
             if self._doubt is not None:
                 self._send(runs, believes=True)
@@ -212,7 +212,7 @@ class Writer:
 
     def _gather(self) -> bool:
         """Take entries from the queue until the time is over or a call is full; False once the writer is closed."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + _SECONDS
         num_points = 0
         while num_points < NUM_METRICS:
             try:
@@ -280,10 +280,10 @@ class Writer:
             self._refusals.append(message(error))
 
 
-def as_text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """A parameter as YAML spells it.
 
-    >>> as_text("focal"), as_text(True), as_text(None), as_text(2e-05)
+    >>> _as_text("focal"), _as_text(True), _as_text(None), _as_text(2e-05)
     ('focal', 'true', 'null', '2e-05')
     """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

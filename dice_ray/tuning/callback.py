@@ -77,7 +77,7 @@ class RecorderCallback(tune.Callback):
         if self._is_stopped() or self._ray.lost or self._recorder.unready or self._recorder.failure or is_over:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
             # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
-            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
+            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster._QUIET`).
             if self._can_leave:
                 raise KeyboardInterrupt
             signal.raise_signal(signal.SIGUSR1)

@@ -33,7 +33,7 @@ from dice_ray.errors import ConfigError, DataError, InputError, RunError, Unknow
 from dice_ray.files import lock
 from dice_ray.run import build
 from dice_ray.run.driver import Event
-from dice_ray.run.rehearsal import NUM_STEPS
+from dice_ray.run.rehearsal import _NUM_STEPS
 from dice_ray.settings import nest
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
@@ -574,7 +574,7 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     assert plan is not None
     found = plan.rehearsal
     assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
-    assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)
+    assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, _NUM_STEPS - 1)
     assert found.num_steps * found.seconds_a_step < found.seconds < 300
     assert 50 * 2**20 < found.peak_memory < 64 * 2**30
     assert plan.folder == Path("dice_ray_runs/mine")

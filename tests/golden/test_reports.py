@@ -13,7 +13,7 @@ import pytest
 
 from dice_ray import api
 from dice_ray.tracking import reader
-from dice_ray.tracking.sources import Stage, StoredRun
+from dice_ray.tracking.sources import StoredRun, _Stage
 from tests.golden.conftest import Golden
 
 Points: TypeAlias = float | Sequence[float]
@@ -65,7 +65,7 @@ class Store:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(content, encoding="utf-8")
 
-    def experiments(self, stage: Stage = "active") -> dict[str, str]:
+    def experiments(self, stage: _Stage = "active") -> dict[str, str]:
         return {"made": "1"}
 
     def runs(self, experiment: str) -> dict[str, StoredRun]:

@@ -128,10 +128,10 @@ import json, sys
 from dice_ray.config.load import Layer, resolve
 from dice_ray.run import doctor
 
-answer = doctor.MachineFacts({}, 0.0)
+answer = doctor._MachineFacts({}, 0.0)
 for encoder in sys.argv[1:]:
     layers = [Layer("", {"task": {"sentence_pair": {"positive": "1"}}, "data": {}, "model": {"encoder": encoder}})]
-    doctor.find_contents(resolve(layers), answer)
+    doctor._find_contents(resolve(layers), answer)
 print(json.dumps([answer.contents, answer.problems]))
 """
 

@@ -26,7 +26,7 @@ def no_nohup() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_nohup")
-@pytest.mark.parametrize("number", signals.SIGNALS)
+@pytest.mark.parametrize("number", signals._SIGNALS)
 def test_a_signal_is_noted_once_the_work_asks_and_a_second_one_is_raised(number: int) -> None:
     """In the middle of an optimizer step an exception would leave a state that no checkpoint can be written of."""
     before = signal.getsignal(number)
@@ -62,7 +62,7 @@ def test_a_signal_is_raised_while_nothing_asks() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_work_that_does_not_end_by_itself_is_interrupted(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A step of minutes: a machine that is taken away does not wait, and a closed terminal sends no second signal."""
-    monkeypatch.setattr(signals, "GRACE", 0.1)
+    monkeypatch.setattr(signals, "_GRACE", 0.1)
     with stop_on_signals() as stop:
         stop()
         signal.raise_signal(number)

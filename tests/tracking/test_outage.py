@@ -217,7 +217,7 @@ def test_a_proxy_that_refuses_for_seconds_costs_no_point(proxy: Proxy, server: S
 def test_an_answer_that_lasts_is_believed_at_the_end_and_nothing_is_lost(
     proxy: Proxy, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dice_ray.tracking.writer.PATIENCE", 1)
+    monkeypatch.setattr("dice_ray.tracking.writer._PATIENCE", 1)
     writer = Writer("refused", proxy.uri, tmp_path / "run")
     writer.open("a", name="a", params={}, tags={})
     until(lambda: writer.failure is None and not writer._unsent)
@@ -235,7 +235,7 @@ def test_an_answer_that_lasts_is_believed_at_the_end_and_nothing_is_lost(
 def test_a_run_that_was_deleted_does_not_hold_up_the_others(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dice_ray.tracking.writer.PATIENCE", 1)
+    monkeypatch.setattr("dice_ray.tracking.writer._PATIENCE", 1)
     writer = Writer("study", uri, tmp_path / "run")
     for key in "ab":
         writer.open(key, name=key, params={}, tags={})

@@ -12,8 +12,8 @@ from pandas.testing import assert_frame_equal
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema, sources
-from dice_ray.tracking.reader import COLUMNS, as_frame, curves, experiments, read, texts
-from dice_ray.tracking.sources import Api, Database, open_store
+from dice_ray.tracking.reader import _COLUMNS, _as_frame, curves, experiments, read, texts
+from dice_ray.tracking.sources import _Api, _Database, open_store
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
 from tests.tracking.stores import fill
@@ -23,7 +23,7 @@ def test_the_frame_is_tidy(uri: str) -> None:
     fill(uri)
     frame = read("study", uri).set_index("id", drop=False)
     assert list(frame.columns) == [
-        *COLUMNS,
+        *_COLUMNS,
         *("metrics.dev/f1", "metrics.train/loss"),
         *("params.loss", "params.mining", "params.training.lr", "params.training.seed"),
         *("tags.baseline", "tags.failure", "tags.metric", "tags.mine"),
@@ -61,11 +61,11 @@ def test_a_tag_of_the_user_never_takes_the_place_of_one_of_ours(uri: str) -> Non
 def test_sql_and_mlflow_return_the_same_frames(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(uri)
     with open_store(uri) as source:
-        assert isinstance(source, Database)
+        assert isinstance(source, _Database)
     by_sql = [read("study", uri), curves("study", uri)]
-    monkeypatch.setattr(sources, "REVISION", "another")
+    monkeypatch.setattr(sources, "_REVISION", "another")
     with open_store(uri) as source:
-        assert isinstance(source, Api)
+        assert isinstance(source, _Api)
     for expected, actual in zip(by_sql, [read("study", uri), curves("study", uri)], strict=True):
         assert_frame_equal(actual, expected)
 
@@ -86,9 +86,9 @@ def test_a_source_shows_one_moment_beside_a_writer(uri: str) -> None:
 
 def test_every_page_is_read(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(uri)
-    monkeypatch.setattr(sources, "PAGE", 2)
-    api = Api(uri)
-    assert_frame_equal(as_frame(api.runs(api.experiments()["study"])), read("study", uri))
+    monkeypatch.setattr(sources, "_PAGE", 2)
+    api = _Api(uri)
+    assert_frame_equal(_as_frame(api.runs(api.experiments()["study"])), read("study", uri))
 
 
 def test_curves(uri: str) -> None:
@@ -127,7 +127,7 @@ def test_unknown_names_and_a_store_that_does_not_exist(uri: str, tmp_path: Path)
 
 def test_an_experiment_without_runs_has_the_columns(uri: str) -> None:
     frame = read("first", uri)
-    assert list(frame.columns) == list(COLUMNS)
+    assert list(frame.columns) == list(_COLUMNS)
     assert frame.empty
     assert curves("first", uri).empty
 

@@ -56,6 +56,7 @@ def test_the_stored_names_stay() -> None:
         "classes.csv",
         "config.yaml",
         "data.json",
+        "document",
         "items.csv",
         "label_probability",
         "left_out.json",
@@ -65,12 +66,3 @@ def test_the_stored_names_stay() -> None:
     }
     assert schema.STEP_METRICS == ("loss", "lr", "padding", "tokens_per_second")
     assert get_args(schema.State) == ("done", "pruned", "failed")
-
-
-def test_the_names_of_derived_metrics() -> None:
-    assert schema.best_metric("dev/f1") == "dev/best_f1"
-    assert schema.kept_metric("dev/recall") == "dev/kept_recall"
-    assert schema.constant_metric("test/f1") == "test/constant_f1"
-    assert schema.tuned_metric("test/f1") == "test/f1_tuned"
-    assert schema.threshold_metric("test/f1") == "test/threshold"
-    assert schema.collapsed_metric("test/f1") == "test/collapsed"

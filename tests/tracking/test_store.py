@@ -13,9 +13,11 @@ import pytest
 from sqlalchemy import make_url
 
 from dice_ray.errors import RunError
+from dice_ray.tracking.entries import merge_points
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.store import (
     check_answers,
+    is_store_error,
     quiet_client,
     sqlite_file,
     store_uri,
@@ -100,3 +102,12 @@ def test_a_store_that_does_not_answer_is_named_with_what_to_do(tmp_path: Path) -
         check_answers(f"http://me:secret@127.0.0.1:{free_port()}")
     assert check_answers(f"sqlite:///{tmp_path}/new.db").endswith("new.db, created by the first run")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_python_errors_belong_to_the_module_that_raised_them() -> None:
+    with pytest.raises(ValueError, match="invalid literal") as of_a_client:
+        int("no number")
+    assert is_store_error(of_a_client.value)
+    with pytest.raises(AttributeError) as of_ours:
+        merge_points([None])  # type: ignore[list-item]
+    assert not is_store_error(of_ours.value)

@@ -193,7 +193,7 @@ def test_weights_of_model_and_losses_are_on_the_device_of_the_run(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, float]
 ) -> None:
     """With torch's meta device, since GPUs are rare: class weights stayed on the CPU, so that no GPU could use them."""
-    monkeypatch.setattr(build, "choose_numerics", lambda _: Numerics(torch.device("meta"), "fp32"))
+    monkeypatch.setattr(build, "_choose_numerics", lambda _: Numerics(torch.device("meta"), "fp32"))
     parts = build.build(small(loss="weighted_cross_entropy", **values))
     modules = {"model": parts.model, **parts.losses}
     devices = {

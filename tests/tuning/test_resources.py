@@ -12,7 +12,7 @@ import pytest
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.run.cluster import LOOPBACK, Node
+from dice_ray.run.cluster import _LOOPBACK, Node
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import estimate
 from dice_ray.tuning.estimate import measured_share
@@ -257,7 +257,7 @@ def test_ray_is_asked_for_the_gpu_and_its_kind_and_a_trial_that_asks_for_none_se
     The GPU is declared, and none is here: torch takes nothing of it in the first steps, so that `auto` is 0.
     """
     Path("seen.py").write_text(SEEN)
-    environment = of_driver(LOOPBACK) | {
+    environment = of_driver(_LOOPBACK) | {
         "PYTHONPATH": os.pathsep.join(sys.path),
         "DICE_RAY_VERBOSE": "1",
         "CUDA_VISIBLE_DEVICES": "-1",  # the number of a GPU for Ray, and of none for torch

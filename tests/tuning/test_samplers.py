@@ -289,7 +289,7 @@ def test_what_can_be_searched_for(layers: tuple[Layer, ...], monkeypatch: pytest
     def refused(*arguments: object) -> None:
         raise AssertionError("a model was built")
 
-    monkeypatch.setattr(build, "build_model", refused)
+    monkeypatch.setattr(build, "_build_model", refused)
     for named in ((), ("f1", "seconds"), ("precision", "recall", "mcc")):
         plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
         plan._check_objectives()
