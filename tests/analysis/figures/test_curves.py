@@ -47,22 +47,12 @@ def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monk
     (panel,) = only(training_curves(sweep(trials, curves=points(*rows)))).panels
     assert [run.name for run in panel.runs] == ["0002", "0003"]
     assert panel.mean is None
-
-
-def test_the_mean_is_that_of_all_runs_and_not_of_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(figures, "_NUM_LINES", 1)
-    rows = [(id_, step, "dev/f1", value) for id_, value in (("plain1", 0.2), ("plain2", 0.6)) for step in (1, 2)]
-    (plain,) = only(training_curves(study(CELLS, curves=points(*rows)))).panels
+    rows = [(f"plain{seed}", step, "dev/f1", value) for seed, value in enumerate((0.1, 0.2, 0.6)) for step in (1, 2)]
+    cells = [{"arm": "plain", "seed": seed, "id": f"plain{seed}", "metrics.test/f1": 0.5} for seed in range(3)]
+    (plain,) = only(training_curves(study(cells, curves=points(*rows)))).panels
     assert plain.mean is not None
-    assert [run.name for run in plain.runs] == ["plain2"]
-    assert plain.mean.y == pytest.approx((0.4, 0.4))
-
-
-def test_trials_whose_loss_was_deleted_in_mlflow_have_a_panel() -> None:
-    """Without one the figure had no panel at all, and the report ended with an IndexError."""
-    rows = [("0001", step, "dev/f1", 0.5) for step in (1, 2)]
-    (panel,) = only(training_curves(sweep([{"metrics.dev/best_f1": 0.5}], curves=points(*rows)))).panels
-    assert panel.name == "unknown"
+    assert [run.name for run in plain.runs] == ["plain1", "plain2"]
+    assert plain.mean.y == pytest.approx((0.3, 0.3)), "the mean is that of all runs, not of those drawn"
 
 
 def test_one_evaluation_is_no_curve() -> None:

@@ -88,21 +88,6 @@ def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     assert best.get_linewidth() > first.get_linewidth()
 
 
-def test_a_search_for_several_objectives_has_no_best_trial_to_draw() -> None:
-    found = conditional()
-    objectives = found.frame["kind"].map({"sweep": "dev/recall -train/seconds"})
-    several = replace(found, frame=found.frame.assign(**{"tags.objectives": objectives}))
-    assert slices(several) == parallel_coordinates(several) == []
-
-
-def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:
-    """Its name was NaN, which no colour can be sorted by."""
-    without = {**trial(0.6, lr=2.0), "params.loss": None}
-    for figures in (slices, parallel_coordinates):
-        (figure,) = figures(sweep([trial(0.5, lr=1.0), without]))
-        assert "unknown" in figure.svg()
-
-
 def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> None:
     """Finds figures that grow without end, and settings left out without a word."""
     many: dict[str, Any] = {f"p{number:02d}": number for number in range(_NUM_SETTINGS)}
@@ -129,6 +114,8 @@ def test_the_best_trials_are_emphasised_and_the_others_stay_behind() -> None:
 def test_without_two_scored_trials_or_a_setting_that_varies_there_is_no_figure() -> None:
     assert slices(sweep([trial(0.5, lr=1.0), trial(None, lr=2.0)])) == []
     assert slices(sweep([trial(0.5, lr=1.0), trial(0.6, lr=1.0)])) == []
+    several = replace(conditional(), frame=conditional().frame.assign(**{"tags.objectives": "dev/recall -dev/loss"}))
+    assert slices(several) == parallel_coordinates(several) == [], "no trial is the best one"
     assert slices(sweep([])) == slices(study([{"arm": "plain", "seed": 1}])) == []
     assert len(parallel_coordinates(sweep([trial(0.5, lr=1.0), trial(0.5, lr=2.0)]))) == 1
 

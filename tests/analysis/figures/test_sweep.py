@@ -29,14 +29,6 @@ def test_the_best_so_far_never_falls_and_a_trial_without_a_score_keeps_its_place
     assert best_so_far(study([{"arm": "plain", "seed": 1}])) == []
 
 
-def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:
-    """Its name was NaN, which no colour can be sorted by."""
-    (figure,) = best_so_far(sweep([trial("dice", 0.3), trial(None, 0.5)]))
-    assert isinstance(figure, BestSoFar)
-    assert [each.loss for each in figure.trials] == ["dice", "unknown"]
-    assert figure.svg().startswith("<svg")
-
-
 def searched(num: int) -> list[dict[str, Any]]:
     """Trials whose score only `gamma` decides: the nearer to .2, the better; `noise` does nothing."""
     draw = random.Random(1)

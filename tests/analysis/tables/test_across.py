@@ -29,14 +29,16 @@ def several(num: int, *others: str) -> Findings:
     return Findings(pd.concat(studies))
 
 
-def test_data_sets_together_only_where_it_is_possible() -> None:
-    (table,) = across_data_sets(several(5))
-    assert table.shown["Holm p"].tolist() == ["impossible below 6 data sets"]
-    (table,) = across_data_sets(several(6))
-    (row,) = table.data.to_dict("records")
-    assert (row["better_on"], row["data_sets"]) == (6, 6)
-    assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
-    assert row["holm_p"] <= ALPHA
+@pytest.mark.parametrize("others", [(), ("focal",)])
+def test_each_arm_needs_its_number_of_data_sets(others: tuple[str, ...]) -> None:
+    least = 6 + len(others)
+    (table,) = across_data_sets(several(least - 1, *others))
+    assert set(table.shown["Holm p"]) == {f"impossible below {least} data sets"}
+    (table,) = across_data_sets(several(least, *others))
+    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
+    assert (dice["better_on"], dice["data_sets"]) == (least, least)
+    assert dice["holm_p"] == pytest.approx((1 + len(others)) * stats.wilcoxon([*range(1, least + 1)]).pvalue)
+    assert dice["holm_p"] <= ALPHA
 
 
 def test_variants_and_encoders_are_no_data_sets() -> None:
@@ -66,14 +68,6 @@ def test_one_outlier_does_not_decide_which_arm_is_better_over_data_sets() -> Non
     ]
     sentence = next(summary(Findings(pd.concat(studies))))
     assert "better than cross_entropy: dice (median +2.45, better on 11 of 12); worse: no arm" in sentence
-
-
-def test_each_further_arm_needs_more_data_sets() -> None:
-    (table,) = across_data_sets(several(6, "focal"))
-    assert table.shown["Holm p"].tolist() == ["impossible below 7 data sets"] * 2
-    (table,) = across_data_sets(several(7, "focal"))
-    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
-    assert dice["holm_p"] == pytest.approx(2 * stats.wilcoxon([1, 2, 3, 4, 5, 6, 7]).pvalue)
 
 
 @pytest.mark.parametrize(("least", "shown"), [(0.01, ("test/f1 (%)", "+5.00")), (-0.01, ("test/f1", "+0.05"))])
@@ -150,12 +144,6 @@ def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> Non
     assert "The data sets differ in their metric: test/accuracy, test/exact, test/f1, test/macro_f1." in table.notes
 
 
-def test_differences_of_several_metrics_on_one_data_set_have_no_mean() -> None:
-    """Finds a mean of -10 points of a data set with +10 of F1 and -30 of MCC."""
-    studies = {"a": of_two_arms("test/f1", "x"), "b": of_two_arms("test/mcc", "x"), "c": of_two_arms("test/f1", "y")}
-    assert "across_data_sets" not in {each.name for each in side_by_side(studies).tables}
-
-
 def test_an_arm_that_one_of_two_studies_on_a_data_set_lacks_is_named() -> None:
     """Finds an arm whose mean difference is over fewer studies than that of the others, without a word of it."""
     studies = {"a": of_two_arms("test/f1", "x"), "b": of_two_arms("test/f1", "x"), "c": of_two_arms("test/f1", "y")}
@@ -165,9 +153,17 @@ def test_an_arm_that_one_of_two_studies_on_a_data_set_lacks_is_named() -> None:
     assert "Missing: no difference to cross_entropy on x for dice." in table.notes
 
 
-def test_studies_with_different_baselines_are_not_compared_over_their_data_sets() -> None:
-    studies = {name: of_two_arms("test/f1", f"on {name}", name) for name in ("cross_entropy", "dice")}
-    assert "across_data_sets" not in {each.name for each in side_by_side(studies).tables}
+@pytest.mark.parametrize(
+    "studies",
+    [
+        (("test/f1", "x"), ("test/mcc", "x"), ("test/f1", "y")),
+        (("test/f1", "x", "cross_entropy"), ("test/f1", "y", "dice")),
+    ],
+    ids=["one data set by several metrics", "different baselines"],
+)
+def test_differences_that_have_no_mean_are_not_compared_over_data_sets(studies: tuple[tuple[str, ...], ...]) -> None:
+    made = side_by_side({str(number): of_two_arms(*each) for number, each in enumerate(studies)})
+    assert "across_data_sets" not in {each.name for each in made.tables}
 
 
 TRIALS = [{"params.loss": "dice", "metrics.dev/f1": 0.5}, {"params.loss": "focal", "metrics.dev/f1": 0.75}]

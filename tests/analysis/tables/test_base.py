@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Callable
 
 import pandas as pd
+import pytest
 
 from analysis.formats import ScoreFormat
+from analysis.frames import Findings
+from analysis.report import TABLES
 from analysis.statistics.intervals import Interval
 from analysis.tables.base import ReportTable, in_latex, in_markdown
+from analysis.tables.runs import all_runs
 from dice_ray.errors import one_line
+from tests.analysis.experiments import experiments
 
 NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'
+
+
+@pytest.mark.parametrize("make", [*TABLES, all_runs], ids=lambda make: make.__name__)
+def test_each_table_is_written_in_every_format(make: Callable[[Findings], list[ReportTable]]) -> None:
+    made = [table for findings in experiments().values() for table in make(findings)]
+    assert made, "each table must be one of some experiment"
+    for table in made:
+        num, columns = len(table.shown), len(table.shown.columns)
+        rows = [line for line in table.markdown().splitlines() if line.startswith("|")]
+        assert [row.replace("\\|", "").count("|") for row in rows] == [columns + 1] * (num + 2)
+        assert "<script" not in table.markdown()
+        body = table.latex().partition(r"\midrule")[2].partition(r"\bottomrule")[0].strip().splitlines()
+        assert [line.replace(r"\&", "").count("&") for line in body] == [columns - 1] * num
+        assert len(pd.read_csv(io.StringIO(table.csv()))) == len(table.data)
+        assert {row for row, _ in table.marks} <= set(range(num))
+        assert {heading for _, heading in table.marks} <= set(table.shown)
+        assert table.title
 
 
 def table() -> ReportTable:
