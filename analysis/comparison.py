@@ -123,7 +123,6 @@ class Comparison:
         num_units: The fewest test items of a cell, or documents where they are known, which new data has others of; 0
             if they are not known.
         num_replaced: The number of cells left out because another has the same arm and seed.
-        rarest_class: The class with the fewest test items and their number, the mean over cells; None if not stored.
         controls: Of a tuned study; they are no arms, and their cells are not among `cells`.
     """
 
@@ -136,7 +135,6 @@ class Comparison:
     test_per_train: float
     why_not: str
     num_replaced: int
-    rarest_class: tuple[str, int] | None
     controls: tuple[Control, ...] = ()
     num_units: int = 0
 
@@ -179,9 +177,7 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
         return ()
     metric, baseline = parent_tag(frame, schema.METRIC), parent_tag(frame, schema.BASELINE)
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER, schema.VARIANT), sort=False)
-    return tuple(
-        compare(group, metric, baseline, findings.items, str(place), findings.classes) for place, group in groups
-    )
+    return tuple(compare(group, metric, baseline, findings.items, str(place)) for place, group in groups)
 
 
 def compare(
@@ -190,7 +186,6 @@ def compare(
     baseline: str,
     items: Mapping[str, pd.DataFrame] | None = None,
     place: str = "",
-    classes: Mapping[str, pd.DataFrame] | None = None,
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
@@ -200,57 +195,62 @@ def compare(
         baseline: The name of the arm that the others are compared with.
         items: The counts of each test item by the id of the cell.
         place: Data set, encoder and variant, for titles.
-        classes: Support and counts of each class by the id of the cell.
     """
     latest = _latest(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()
     once = latest[~is_control]
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
+    plain, why_not = _rows(once, metric, items or {}, "")
+    tuned, _ = _rows(once, metric, items or {}, TUNED)
     absent = ArmScores(baseline, {}, {}, ratio, limits)
-    readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
-    one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
-    has_ended = states(once) != "unfinished"
-    for suffix, (rows, _) in readings.items():
-        for name, row in rows.items():
-            runs = once["arm"] == name
-            score = t_interval(list(row.scores.values()), ratio, limits)
-            failed = int((runs & has_ended & ~once["seed"].isin(row.scores)).sum())
-            arm = Arm(row.name, score, failed=failed)
-            if name != baseline:
-                against = rows.get(baseline, absent)
-                differences = row.differences_to(against)
-                difference, new_data = row.minus(against), row.minus_on_new_data(against)
-                ahead = sum(each > 0 for each in differences)
-                arm = replace(arm, difference=difference, ahead=ahead, new_data=new_data, by_seed=differences)
-            # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
-            if not suffix:
-                area = areas[runs].dropna().tolist()
-                num_collapsed = int(one_class[runs].sum()) if catalogue.metric(metric).needs_threshold else None
-                arm = replace(arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=num_collapsed)
-            arms.append(arm)
+    arms = [_arm(row, rows.get(baseline, absent), once, metric) for rows in (plain, tuned) for row in rows.values()]
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
     compared = {arm.name for arm in arms if arm.arm == baseline or len(arm.by_seed) >= FEW_SEEDS}
-    best = best_arm([row for rows, _ in readings.values() for row in rows.values() if row.name in compared])
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
-    without = readings[""][1] or "cells lack the counts of their test items"
-    without = without if any(arm.by_seed for arm in arms) else f"no arm shares a seed with {baseline}"
-    why_not = "" if any(arm.new_data for arm in arms) else without
-    num_replaced = len(cells) - len(latest)
-    corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})
-    plain = readings[""][0].get(baseline, absent)
-    controls = tuple(
-        _control(str(arm), plain, by_seed(scores(runs, metric), runs["seed"]))
-        for arm, runs in latest[is_control].groupby(tag_values(latest, schema.CONTROL)[is_control])
-    )
-    num_units = min((len(part) for row in readings[""][0].values() for part in row.parts.values()), default=0)
+    if not any(arm.by_seed for arm in arms):
+        why_not = f"no arm shares a seed with {baseline}"
+    controls = latest[is_control].groupby(tag_values(latest, schema.CONTROL)[is_control])
     return Comparison(
-        place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest, controls, num_units
+        place,
+        metric,
+        baseline,
+        cells=once,
+        arms=tuple(_corrected(arms)),
+        best=best_arm([row for row in (*plain.values(), *tuned.values()) if row.name in compared]),
+        test_per_train=ratio,
+        why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
+        num_replaced=len(cells) - len(latest),
+        controls=tuple(_control(str(arm), plain.get(baseline, absent), runs, metric) for arm, runs in controls),
+        num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
 
 
-def _control(arm: str, baseline: ArmScores, scored: Mapping[int, float]) -> Control:
-    ratio, limits = baseline.test_per_train, baseline.limits
+def _arm(row: ArmScores, baseline: ArmScores, cells: pd.DataFrame, metric: str) -> Arm:
+    """The record of a row, compared with the row of the baseline at the same kind of threshold."""
+    runs = cells[cells["arm"] == row.arm]
+    score = t_interval(list(row.scores.values()), row.test_per_train, row.limits)
+    has_ended = states(runs) != "unfinished"
+    arm = Arm(row.name, score, failed=int((has_ended & ~runs["seed"].isin(row.scores)).sum()))
+    if row.arm != baseline.arm:
+        by_seed = row.differences_to(baseline)
+        arm = replace(
+            arm,
+            difference=row.minus(baseline),
+            ahead=sum(each > 0 for each in by_seed),
+            new_data=row.minus_on_new_data(baseline),
+            by_seed=by_seed,
+        )
+    # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
+    if not arm.at_tuned_threshold:
+        area = unfailed(runs, schema.pr_auc_metric(metric)).dropna().tolist()
+        num_collapsed = int(collapsed(runs, metric).sum()) if catalogue.metric(metric).needs_threshold else None
+        arm = replace(arm, pr_auc=t_interval(area, row.test_per_train) if area else None, collapsed=num_collapsed)
+    return arm
+
+
+def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, metric: str) -> Control:
+    scored, ratio, limits = by_seed(scores(runs, metric), runs["seed"]), baseline.test_per_train, baseline.limits
     difference = paired_difference(scored, baseline.scores, ratio, limits)
     return Control(arm, t_interval(list(scored.values()), ratio, limits), difference)
 
@@ -304,15 +304,6 @@ def _holm_of_compared(differences: Sequence[Difference]) -> list[Difference]:
     compared = iter(holm_of([each for each in differences if each.interval.num >= FEW_SEEDS]))
     of_all = holm_of(differences)
     return [next(compared) if each.interval.num >= FEW_SEEDS else each for each in of_all]
-
-
-def _rarest_class(cells: pd.DataFrame, classes: Mapping[str, pd.DataFrame]) -> tuple[str, int] | None:
-    supports = [classes[id_]["support"] for id_ in cells["id"] if id_ in classes]
-    if not supports:
-        return None
-    # The mean over cells as in the table of classes: each seed may have its own test split.
-    support = pd.concat(supports).groupby(level=0).mean().round().astype(int)
-    return (str(support.idxmin()), int(support.min())) if len(support) else None
 
 
 def _latest(cells: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -102,11 +102,6 @@ def _sentences(made: Decision) -> Iterator[str]:
     yield _of_levels(comparison)
     yield from _of_power(made)
     yield from _of_collapse(made)
-    if rarest := comparison.rarest_class:
-        name, num = rarest
-        yield f"The rarest class in test, {name}, has {counted(num, 'item')}."
-    if collapsed := [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]:
-        yield f"Runs that predict one class only: {', '.join(collapsed)}."
 
 
 def _of_winner(made: Decision) -> str:

@@ -48,15 +48,12 @@ def decided(
     *,
     constant: float | None = 0.2,
     collapsed: tuple[str, ...] = (),
-    classes: Mapping[str, int] | None = None,
     **tags: str,
 ) -> Decision:
     frame = study(scores, baseline="plain", **tags)
     frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
     frame["metrics.test/collapsed"] = frame["arm"].isin(collapsed).astype(float)
-    text = "class,support,tp,fp,fn\n" + "".join(f"{name},{num},1,1,1\n" for name, num in (classes or {}).items())
-    found = Findings(frame, lambda runs, file: dict.fromkeys(runs["id"], text) if "classes" in file and classes else {})
-    (compared,) = comparisons(found)
+    (compared,) = comparisons(Findings(frame))
     return decide(compared)
 
 
@@ -346,11 +343,6 @@ def test_the_seeds_that_would_show_what_was_seen() -> None:
     assert made.more.arms == ("plain", "dice")
     assert f"About {made.more.num} seeds would show a difference as large as that of dice +1.00." in [*made.sentences]
     assert any("with 80 % power: " in sentence for sentence in made.sentences)
-
-
-def test_the_items_of_the_rarest_class_are_counted() -> None:
-    made = of({"plain": around(0.7), "dice": around(0.8)}, classes={"other": 500, "refund": 12})
-    assert [*made.sentences][-1] == "The rarest class in test, refund, has 12 items."
 
 
 def test_tuned_arms_are_settings_and_not_losses() -> None:
