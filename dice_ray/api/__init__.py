@@ -12,7 +12,7 @@ from dice_ray.api.data import (
 )
 from dice_ray.api.doctor import doctor
 from dice_ray.api.exports import export_optuna, export_preset
-from dice_ray.api.jobs import follow_job, jobs, stop_job, submit
+from dice_ray.api.jobs import follow_job, submit
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
@@ -50,7 +50,6 @@ __all__ = [
     "init",
     "inspect",
     "inspection_folder",
-    "jobs",
     "loss",
     "losses",
     "names",
@@ -64,7 +63,6 @@ __all__ = [
     "resume",
     "runs",
     "send_waiting",
-    "stop_job",
     "submit",
     "train",
     "tune",

@@ -133,27 +133,8 @@ def _is_relative(store: str) -> bool:
     return parts.scheme in ("", "file") and not parts.path.startswith("/") and store != "databricks"
 
 
-def jobs(address: str | None = None) -> list[Job]:
-    """The jobs of dice_ray that a cluster knows, the last one first."""
-    from dice_ray.run import jobs as of_cluster
-
-    return of_cluster.jobs(address)
-
-
-def stop_job(name: str, address: str | None = None) -> Job:
-    """End a job, given by its id or its run, such that the run can be resumed.
-
-    Raises:
-        UnknownNameError: The cluster knows no such job.
-        RunError: It has ended before, or does not end.
-    """
-    from dice_ray.run import jobs as of_cluster
-
-    return of_cluster.stop(name, address)
-
-
-def follow_job(id_: str, write: Callable[[str], object], address: str | None = None) -> Job:
+def follow_job(job: Job, write: Callable[[str], object], address: str | None = None) -> Job:
     """Pass on the output of a job until it ends."""
-    from dice_ray.run import jobs as of_cluster
+    from dice_ray.run import jobs
 
-    return of_cluster.follow(id_, write, address)
+    return jobs.follow(job, write, address)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.cluster import SUBMITTED, doctor, jobs, stop, submit
+from dice_ray.cli.cluster import SUBMITTED, doctor, submit
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
 from dice_ray.cli.examples import epilog
 from dice_ray.cli.layout import WIDTH
@@ -58,7 +58,7 @@ def options(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Your data": {"init": init, "inspect": inspect, "validate": validate},
     "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
-    "On a cluster": {"doctor": doctor, "submit": submit, "jobs": jobs, "stop": stop},
+    "On a cluster": {"doctor": doctor, "submit": submit},
     "Results": {
         "report": report,
         "runs": runs,

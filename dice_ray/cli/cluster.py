@@ -1,4 +1,4 @@
-"""Commands on a cluster: doctor checks it; submit, jobs and stop are for the jobs that run there."""
+"""Commands on a cluster: doctor checks it, submit runs a command there. Ray's own commands list and stop jobs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,12 @@ from typer.core import TyperGroup
 from dice_ray import api
 from dice_ray.cli.layout import clock, table
 from dice_ray.cli.options import EVERYWHERE, Arguments, JsonOption, with_options_of
-from dice_ray.cli.printing import print_commands, print_json, print_text
+from dice_ray.cli.printing import print_json, print_text
 from dice_ray.cli.search import with_launch
-from dice_ray.errors import counted, cut
+from dice_ray.errors import counted
 
 SUBMITTED: Final = ("train", "tune", "ablate", "resume")
 """The commands that can be submitted."""
-
-_DashboardOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="http://HOST:8265",
-        help="Address of the cluster's dashboard.",
-        show_default="RAY_API_SERVER_ADDRESS, or http://127.0.0.1:8265",
-    ),
-]
 
 
 @with_options_of("doctor")
@@ -69,7 +60,14 @@ def submit(
         ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", help="Print what the job prints until it ends.")] = False,
-    address: _DashboardOption = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="http://HOST:8265",
+            help="Address of the cluster's dashboard.",
+            show_default="RAY_API_SERVER_ADDRESS, or http://127.0.0.1:8265",
+        ),
+    ] = None,
 ) -> None:
     """Run a command on a Ray cluster, where it continues when this machine is switched off."""
     kind, *arguments = command
@@ -92,45 +90,18 @@ def submit(
         address=address,
     )
     at = ["--address", address] if address else []
-    typer.echo(f"{job.run}: submitted as job {job.id}; results in {job.folder}")
+    typer.echo(f"{job.folder.name}: submitted as job {job.id}; results in {job.folder}")
     if not follow:
-        print_commands("Next:", ["jobs", *at], ["stop", job.id, *at])
-        typer.echo(f"  {shlex.join(['ray', 'job', 'logs', job.id, '--follow', *at])}")
+        typer.echo("Next:")
+        for words in (["logs", job.id, "--follow"], ["list"], ["stop", job.id]):
+            typer.echo(f"  {shlex.join(['ray', 'job', *words, *at])}")
         return
     try:
-        ended = api.follow_job(job.id, lambda text: typer.echo(text, nl=False), address)
+        ended = api.follow_job(job, lambda text: typer.echo(text, nl=False), address)
     except KeyboardInterrupt:
-        print_commands(f"\nThe job {job.id} goes on. To stop it:", ["stop", job.id, *at])
+        stop = shlex.join(["ray", "job", "stop", job.id, *at])
+        typer.echo(f"\nThe job {job.id} goes on. To stop it:\n  {stop}")
         raise typer.Exit(130) from None
     typer.echo(f"{job.id} has {ended.state} after {clock(ended.seconds)}")
     if ended.state != "succeeded":
         raise typer.Exit(ended.status or 1)
-
-
-def jobs(address: _DashboardOption = None, as_json: JsonOption = False) -> None:
-    """List the jobs of dice_ray on a Ray cluster, the last one first."""
-    found = api.jobs(address)
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        (job.id, job.state, shlex.join(job.command), job.started.replace("T", " ")[:16], clock(job.seconds))
-        for job in found
-    ]
-    typer.echo(table(("job", "state", "command", "started (UTC)", "time"), rows, (False, False, False, False, True)))
-    for job in found:
-        if lines := job.reason.splitlines():  # the first one, and the last one of the output behind it
-            print_text(cut(f"{job.id}: {' '.join(dict.fromkeys((lines[0], lines[-1].strip())))}"))
-
-
-def stop(
-    job: Annotated[str, typer.Argument(help="Id of a job (see `dice-ray jobs`), or the name of its run.")],
-    address: _DashboardOption = None,
-) -> None:
-    """Stop a job on a Ray cluster such that it can be continued."""
-    stopped = api.stop_job(job, address)
-    typer.echo(f"{stopped.id} has {stopped.state} after {clock(stopped.seconds)}; results in {stopped.folder}")
-    at = ["--address", address] if address else []
-    if stopped.state != "succeeded":
-        again = ["submit", "--runs", str(stopped.runs), *at, "--", *stopped.command]
-        print_commands("To continue:", again)

@@ -39,14 +39,6 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "dice-ray submit -- tune mine.yaml --trials 256 --name search",
         "dice-ray submit --runs /shared/runs --follow -- resume search",
     ),
-    "jobs": (
-        "dice-ray jobs",
-        "dice-ray jobs --address http://head:8265 --json",
-    ),
-    "stop": (
-        "dice-ray stop search",
-        "dice-ray stop search-2 --address http://head:8265",
-    ),
     "report": (
         "dice-ray report losses --open",
         "dice-ray report losses search --out both  # side by side",

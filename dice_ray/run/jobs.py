@@ -18,26 +18,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from dice_ray.errors import BusyError, DiceRayError, InputError, RunError, UnknownNameError, first_line
+from dice_ray.errors import BusyError, DiceRayError, InputError, RunError, first_line
 from dice_ray.run import ray_internals
 from dice_ray.run.cluster import check_answers
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
 
-ADDRESS_VARIABLE: Final = "RAY_API_SERVER_ADDRESS"
-DEFAULT_ADDRESS: Final = "http://127.0.0.1:8265"
-COMMAND: Final = "dice_ray_command"
-"""Entry in a job's metadata, as `RUNS`; jobs of others have none. The run's name is in Ray's own, `job_name`."""
-RUNS: Final = "dice_ray_runs"
-LEFT_BEHIND: Final = (
+_ADDRESS_VARIABLE: Final = "RAY_API_SERVER_ADDRESS"
+_METADATA: Final = "dice_ray_command"
+"""Entry in the metadata of our jobs, which those of others lack. The run's name is in Ray's own, `job_name`."""
+_LEFT_BEHIND: Final = (
     ".?*",
     "__pycache__",
     "venv",
@@ -48,10 +45,11 @@ LEFT_BEHIND: Final = (
     "mlruns",
 )
 """Patterns of files that are not sent: hidden ones, which may hold secrets, caches and results."""
-STOP_SECONDS: Final = 20
-"""How long a job has to end after SIGTERM until it is killed: twice the ten seconds within which a command ends, as its
-runs get `stopping.GRACE` and are then recorded. Ray would give it 3 s."""
-ENDED: Final = ("stopped", "succeeded", "failed")
+_STOP_SECONDS: Final = 20
+"""How long a job has to end after SIGTERM until Ray kills it, also on `ray job stop`: twice the ten seconds within
+which a command ends, as its runs get `signals.GRACE` and are then recorded. Ray's default is 3 s, in which a sweep
+does not record its trials (Ray 2.60).
+"""
 
 
 @dataclass(frozen=True)
@@ -60,34 +58,17 @@ class Job:
 
     Attributes:
         id: In Ray, of which each job has its own: the name of the run, and for a run's later jobs a number behind it.
-        run: Name of the run, sweep or study.
-        command: The words behind `dice-ray`.
-        runs: The folder of runs on the cluster.
-        state: `pending`, `running`, or one of `ENDED`.
-        started: When it was submitted, in ISO 8601.
-        seconds: From then to its end, or until now.
+        folder: Of its run, on the cluster.
+        state: In Ray's words, in lower case: `pending`, `running`, `stopped`, `succeeded` or `failed`.
+        seconds: From its submission to its end, or until now.
         status: The exit status of the command; None before it has ended, and where it was killed.
-        reason: Why it is pending or failed, in Ray's words, with the end of its output; empty in other states.
     """
 
     id: str
-    run: str
-    command: tuple[str, ...]
-    runs: Path
+    folder: Path
     state: str
-    started: str
     seconds: float
     status: int | None
-    reason: str = ""
-
-    @property
-    def folder(self) -> Path:
-        """Of the run."""
-        return self.runs / self.run
-
-    @property
-    def has_ended(self) -> bool:
-        return self.state in ENDED
 
 
 def submit(
@@ -118,15 +99,19 @@ def submit(
     """
     from dice_ray.run.folder import SUBMITTED
 
-    folder, excluded = Path.cwd(), list(LEFT_BEHIND)
+    folder, excluded = Path.cwd(), list(_LEFT_BEHIND)
     if runs != folder and runs.is_relative_to(folder):
         excluded.append(f"/{runs.relative_to(folder)}")
     _check_size(folder, excluded)
     with _asked(address) as client:
         details = client.list_jobs()
-        if busy := [job for job in _ours(details) if job.run == run and not job.has_ended]:
+        ours = [
+            job for job in details if job.metadata and _METADATA in job.metadata and job.metadata["job_name"] == run
+        ]
+        if busy := [job for job in ours if not job.status.is_terminal()]:
             raise BusyError(
-                f"{run} must have one job, and {busy[0].id} is {busy[0].state}: `dice-ray stop {busy[0].id}` ends it"
+                f"{run} must have one job, and {busy[0].submission_id} is {busy[0].status.lower()}: "
+                f"`ray job stop {busy[0].submission_id}` ends it"
             )
         taken = {each.submission_id for each in details}
         id_ = next(each for each in chain([run], (f"{run}-{number}" for number in count(2))) if each not in taken)
@@ -136,60 +121,26 @@ def submit(
             entrypoint=_entrypoint(command, runs / run / SUBMITTED, hides_gpus=num_cpus > 0 and not num_gpus),
             entrypoint_num_cpus=num_cpus,
             entrypoint_num_gpus=num_gpus,
-            metadata={"job_name": run, COMMAND: shlex.join(command), RUNS: str(runs)},
+            metadata={"job_name": run, _METADATA: shlex.join(command), "dice_ray_runs": str(runs)},
             runtime_env={
                 "working_dir": str(Path.cwd()),
                 "excludes": excluded,
-                "env_vars": {**variables, "RAY_JOB_STOP_WAIT_TIME_S": str(STOP_SECONDS)},
+                "env_vars": {**variables, "RAY_JOB_STOP_WAIT_TIME_S": str(_STOP_SECONDS)},
             },
         )
-        return _job(client.get_job_info(id_))
+        return _job(client.get_job_info(id_), runs / run)
 
 
-def jobs(address: str | None = None) -> list[Job]:
-    """The jobs of dice_ray that a cluster knows, the last one first."""
-    with _asked(address) as client:
-        return _ours(client.list_jobs())
-
-
-def stop(name: str, address: str | None = None) -> Job:
-    """Send SIGTERM to a job, such that its run can be resumed, and wait for its end.
-
-    Args:
-        name: Of the job or its run.
-        address: Of Ray's dashboard.
-
-    Raises:
-        UnknownNameError: The cluster knows no such job.
-        RunError: It has ended, or does not end.
-    """
-    with _asked(address) as client:
-        known = _ours(client.list_jobs())
-        named = [job for job in known if name in (job.id, job.run)]
-        if not named:
-            raise UnknownNameError("job", name, [job.id for job in known])
-        job = next((job for job in named if not job.has_ended), named[0])
-        if job.has_ended:
-            raise RunError(f"a job must be running to be stopped, and {job.id} has {job.state}")
-        client.stop_job(job.id)
-        until = time.monotonic() + 2 * STOP_SECONDS
-        while not (job := _job(client.get_job_info(job.id))).has_ended:
-            if time.monotonic() > until:
-                raise RunError(f"{job.id} was told to stop and is still {job.state} after {2 * STOP_SECONDS} s")
-            time.sleep(0.2)
-        return job
-
-
-def follow(job: str, write: Callable[[str], object], address: str | None = None) -> Job:
+def follow(job: Job, write: Callable[[str], object], address: str | None = None) -> Job:
     """Pass on the output of a job until it ends."""
 
     async def tail(client: JobSubmissionClient) -> None:
-        async for text in client.tail_job_logs(job):
+        async for text in client.tail_job_logs(job.id):
             write(text)
 
     with _asked(address) as client:
         asyncio.run(tail(client))
-        return _job(client.get_job_info(job))
+        return _job(client.get_job_info(job.id), job.folder)
 
 
 def _entrypoint(command: Sequence[str], folder: Path, *, hides_gpus: bool = False) -> str:
@@ -206,14 +157,14 @@ def _entrypoint(command: Sequence[str], folder: Path, *, hides_gpus: bool = Fals
 @contextmanager
 def _asked(address: str | None) -> Iterator[JobSubmissionClient]:
     """Ray's client; errors in the block are reported in one line."""
-    before = os.environ.get(ADDRESS_VARIABLE)
-    address = address or before or DEFAULT_ADDRESS
+    before = os.environ.get(_ADDRESS_VARIABLE)
+    address = address or before or "http://127.0.0.1:8265"
     check_answers(*_endpoint(address), address)
     from ray.exceptions import AuthenticationError
     from ray.job_submission import JobSubmissionClient
 
     logging.disable(logging.WARNING)  # Ray's notes on what it sends
-    os.environ[ADDRESS_VARIABLE] = address  # else RAY_ADDRESS overrides the argument (Ray 2.60)
+    os.environ[_ADDRESS_VARIABLE] = address  # else RAY_ADDRESS overrides the argument (Ray 2.60)
     try:
         yield JobSubmissionClient(address)
     except DiceRayError:
@@ -227,8 +178,8 @@ def _asked(address: str | None) -> Iterator[JobSubmissionClient]:
         raise RunError(f"the cluster must take the request at {address}: {_reason(error)}") from error
     finally:
         logging.disable(logging.NOTSET)
-        del os.environ[ADDRESS_VARIABLE]
-        os.environ.update({} if before is None else {ADDRESS_VARIABLE: before})
+        del os.environ[_ADDRESS_VARIABLE]
+        os.environ.update({} if before is None else {_ADDRESS_VARIABLE: before})
 
 
 def _endpoint(address: str) -> tuple[str, int]:
@@ -248,24 +199,14 @@ def _reason(error: Exception) -> str:
     return lines[-1] if lines and "Traceback" in lines[0] else first_line(error)
 
 
-def _ours(details: Sequence[JobDetails]) -> list[Job]:
-    ours = [each for each in details if COMMAND in (each.metadata or {})]
-    return [_job(each) for each in sorted(ours, key=lambda each: each.start_time or 0, reverse=True)]
-
-
-def _job(details: JobDetails) -> Job:
-    metadata, started = details.metadata or {}, (details.start_time or 0) / 1000
-    ended = details.end_time / 1000 if details.end_time else time.time()
+def _job(details: JobDetails, folder: Path) -> Job:
+    started, ended = details.start_time or 0, details.end_time or time.time() * 1000
     return Job(
         id=details.submission_id or "",
-        run=metadata["job_name"],
-        command=tuple(shlex.split(metadata[COMMAND])),
-        runs=Path(metadata[RUNS]),
+        folder=folder,
         state=details.status.lower(),
-        started=datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
-        seconds=max(0.0, ended - started),
+        seconds=max(0.0, ended - started) / 1000,
         status=details.driver_exit_code,
-        reason=(details.message or "").strip() if details.status in ("PENDING", "FAILED") else "",
     )
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ray.dashboard.modules.job.pydantic_models import JobDetails, JobType
-from ray.job_submission import JobStatus
 from typer.testing import CliRunner
 
 from dice_ray import api
@@ -44,7 +41,7 @@ def test_debug_and_verbose_behind_a_submitted_command_are_its_own(
 
     def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
         submitted.append(command)
-        return jobs.Job(run, run, tuple(command), runs, "pending", "", 0.0, None)
+        return jobs.Job(run, runs / run, "pending", 0.0, None)
 
     monkeypatch.setattr(jobs, "submit", submit)
     monkeypatch.delenv("DICE_RAY_VERBOSE", raising=False)
@@ -80,7 +77,7 @@ def test_a_job_reserves_what_its_run_takes(
 
     def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
         submitted.append((reserves["num_cpus"], reserves["num_gpus"]))
-        return jobs.Job(run, run, tuple(command), runs, "pending", "", 0.0, None)
+        return jobs.Job(run, runs / run, "pending", 0.0, None)
 
     monkeypatch.setattr(jobs, "submit", submit)
     (tmp_path / "runs/lone").mkdir(parents=True)
@@ -88,35 +85,3 @@ def test_a_job_reserves_what_its_run_takes(
     result = CliRunner().invoke(app, ["submit", "--runs", str(tmp_path / "runs"), "--", *words])
     assert result.exit_code == 0, result.output
     assert submitted == [reserved]
-
-
-def test_why_a_job_is_pending_or_failed_is_listed_below_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that waited for a GPU which no machine has was pending for ever, and nothing said why."""
-    logs = "Job entrypoint command failed with exit code 2, last available logs:\nRay starts\ndice-ray: no [/x]\n"
-    given = [
-        ("a", JobStatus.PENDING, "It may be waiting for resources."),
-        ("b", JobStatus.FAILED, logs),
-        ("c", JobStatus.RUNNING, "Job is currently running."),
-    ]
-    found = jobs._ours(
-        [
-            JobDetails(
-                type=JobType.SUBMISSION,
-                submission_id=id_,
-                status=status,
-                message=message,
-                entrypoint="",
-                start_time=0,
-                end_time=1000,
-                metadata={"job_name": id_, jobs.COMMAND: "tune mrpc", jobs.RUNS: "/runs"},
-            )
-            for id_, status, message in given
-        ]
-    )
-    monkeypatch.setattr(api, "jobs", lambda address: found)
-    assert CliRunner().invoke(app, ["jobs"]).output.splitlines()[4:] == [
-        "a: It may be waiting for resources.",
-        "b: Job entrypoint command failed with exit code 2, last available logs: dice-ray: no [/x]",
-    ]
-    listed = json.loads(CliRunner().invoke(app, ["jobs", "--json"]).output)
-    assert [job["reason"] for job in listed] == ["It may be waiting for resources.", logs.strip(), ""]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -28,6 +26,7 @@ from dice_ray.tuning.ledger import ledger_in
 from tests.machines import Head, head
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
+RAY = str(Path(sys.executable).with_name("ray"))
 LOSS = """
 import os, time
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
@@ -44,18 +43,6 @@ def rate(trial):
 SETTINGS = ("data.source.synthetic.size=100", "training.epochs=1", "loss.custom.target=mine:build")
 TUNE = ["tune", "synthetic_pairs", *(word for each in SETTINGS for word in ("--set", each))]
 TUNE += ["--space", "mine.py:rate", "--trials", "2", "--name", "search"]
-COMMANDS = """
-import sys
-from dice_ray.cli.app import main
-
-for words in sys.argv[1:]:
-    sys.argv = ["dice-ray", *words.split()]
-    try:
-        main()
-    except SystemExit as ended:
-        print("status", ended.code)
-"""
-"""Several commands in one process, since each takes seconds to import Ray."""
 
 
 def started(*command: str, **environment: str) -> subprocess.Popen[str]:
@@ -80,7 +67,7 @@ def asked(path: str, cluster: Head) -> str:
 def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> None:
     """Finds a plan that keeps paths of the folder into which Ray unpacks a job: with a further file, it is another.
 
-    And a job that is killed as Ray's default is, before it has ended by itself, or a token that is sent along.
+    And a job that `ray job stop` kills as its default is, before it has ended by itself, or a token that is sent along.
     """
     Path("mine.py").write_text(LOSS)
     Path("helper.py").write_text("LEAST = 1e-3\n")
@@ -96,29 +83,26 @@ def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> No
             wait_for(lambda: ledger.exists() or following.poll() is not None)
             assert ledger.exists(), following.communicate()
             following.send_signal(signal.SIGINT)
-            assert following.communicate()[0].endswith("search goes on. To stop it:\n  dice-ray stop search\n")
+            assert following.communicate()[0].endswith("search goes on. To stop it:\n  ray job stop search\n")
             assert following.returncode == 130
         failing = started(*submit, "resume", "nothing", **given)
-        refused = output(started(DICE_RAY, "jobs", **{**given, "RAY_AUTH_TOKEN": "0" * 32}))
-        again = f"submit --runs {runs} -- {shlex.join(TUNE)}"
-        stopped = output(started(sys.executable, "-c", COMMANDS, again, "stop search", **given))
+        busy = started(DICE_RAY, "submit", "--runs", str(runs), "--", *TUNE, **given)
+        refused = output(started(*submit, "resume", "nothing", **{**given, "RAY_AUTH_TOKEN": "0" * 32}))
+        assert "search must have one job, and search is running: `ray job stop search` ends it" in output(busy)
+        stopped = output(started(RAY, "job", "stop", "search", **given))
         interrupted = asked("search/logs", cluster)
         failed = output(failing)
         go.touch()
         Path("more.txt").write_text("another package")
         continued = output(started(*submit, *TUNE, **given))
-        asks = ("jobs --json", "stop nothing", "stop serach")
-        over = output(started(sys.executable, "-c", COMMANDS, *asks, **given))
+        listed = output(started(RAY, "job", "list", **given))
         stored = asked("", cluster)
-    assert "dice-ray: search must have one job, and search is running: `dice-ray stop search` ends it" in stopped
-    assert f"results in {runs}/search To continue: dice-ray {again} " in stopped
+    assert "Job 'search' was stopped" in stopped
     assert "Interrupted. To continue:" in interrupted
     assert continued.startswith(f"search: submitted as job search-2; results in {runs}/search ")
     assert "search-2 has succeeded after " in continued
-    states = [(job["id"], job["state"]) for job in json.loads(over.partition(" status")[0])]
-    assert states == [("search-2", "succeeded"), ("nothing", "failed"), ("search", "stopped")]
-    assert "dice-ray: a job must be running to be stopped, and nothing has failed" in over
-    assert "dice-ray: There is no job named 'serach'; did you mean 'search'?" in over
+    states = dict(re.findall(r"submission_id='([^']+)'.*?JobStatus\.(\w+)", re.sub(r"<|>", "", listed)))
+    assert states == {"search-2": "SUCCEEDED", "nothing": "FAILED", "search": "STOPPED"}, listed
     assert "dice-ray: There is no sweep, study or run named 'nothing'." in failed
     assert failing.returncode == 2
     assert "(Authentication failed: Forbidden: Invalid authentication token)" in refused
@@ -185,17 +169,20 @@ def no_ray() -> Iterator[str]:
     server.server_close()
 
 
-def test_what_is_no_cluster_is_told_in_one_line(no_ray: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_cluster_is_told_in_one_line(no_ray: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(address: str) -> None:
+        api.submit(["resume"], name="a", runs=tmp_path / "runs", address=address)
+
     monkeypatch.setenv("RAY_API_SERVER_ADDRESS", "")
     for address in ("127.0.0.1:8265", "head", "ray://head:10001", "http://", "http://head:port"):
         with pytest.raises(InputError, match="must be http://HOST:8265, that of its dashboard, got '"):
-            api.jobs(address)
+            submit(address)
     with pytest.raises(
         RunError, match=r"^a Ray cluster must answer at http://127.0.0.1:9, and nothing does: .*refused"
     ):
-        api.jobs("http://127.0.0.1:9")
+        submit("http://127.0.0.1:9")
     with pytest.raises(RunError, match=f"^the cluster must take the request at {no_ray}: Version check returned 404"):
-        api.jobs(no_ray)
+        submit(no_ray)
 
 
 def test_what_a_job_cannot_have_is_refused_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
