@@ -39,7 +39,7 @@ docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings a
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "Written: docs/_build/index.html"
 
-test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes
+test-slow: $(READY) ## Run the tests that take long and test what is rare, or kill processes
 	$(BIN)/pytest -m slow
 
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)

@@ -200,8 +200,7 @@ def interrupted(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     ("number", "status"),
     [
         (signal.SIGINT, 130),
-        (signal.SIGTERM, 143),
-        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+        *(pytest.param(number, 128 + number, marks=pytest.mark.slow) for number in (signal.SIGTERM, signal.SIGHUP)),
     ],
 )
 def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it(
@@ -226,6 +225,7 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
     assert read("train")["status"].tolist() == ["KILLED"]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_is_gone_changes_no_exit_status(tmp_path: Path) -> None:
     """The status was 1, and what waits for this command took the run for a failed one."""
     settings = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=500", "--name", "mine")
@@ -610,25 +610,6 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     lines = run("runs", "train").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", "mine"]
     assert "did you mean 'train'?" in run("runs", "trian").stderr
-
-
-@pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
-def test_the_json_of_a_sweep_names_its_best_trial(run: Run) -> None:
-    quick = ("--set", "data.source.synthetic.size=100", "--trials", "1", "--name", "sw", "--json")
-    sweep = run("tune", "synthetic_pairs", *quick).json
-    (row,) = run("runs", "sw", "--json").json
-    assert sweep["is_finished"]
-    assert sweep["best"]["name"] == row["run"]
-    assert (sweep["best"]["metric"], sweep["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
-    assert sweep["best"]["settings"]["loss"]
-    preset = run("export-preset", "sw", "--json").json
-    assert preset == {"sweep": "sw", "preset": run("export-preset", "sw").stdout}
-    assert run("export-preset", "sw", "best.yaml", "--json").json == {"sweep": "sw", "written": "best.yaml"}
-    assert Path("best.yaml").read_text() == preset["preset"]
-    resumed = run("resume", "sw").stdout
-    assert f"\nBest: {row['run']} has dev/f1 {row['score']:.4f} with loss " in resumed
-    assert resumed.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
 
 
 @pytest.mark.parametrize("experiment", ["nothing", "another"])

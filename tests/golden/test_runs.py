@@ -98,7 +98,15 @@ def test_sweep_and_study(cli: Cli, golden: Golden) -> None:
         "export-optuna": ("sw", "optuna.db"),
         "doctor": SMALL[:3],
     }
-    found = {name: shape(cli(*name.split(), *arguments, "--json")) for name, arguments in commands.items()}
-    golden("json_ray.json", found)
+    documents = {name: cli(*name.split(), *arguments, "--json") for name, arguments in commands.items()}
+    golden("json_ray.json", {name: shape(document) for name, document in documents.items()})
     golden("stored_by_a_sweep.json", _stored("sw"))
     golden("stored_by_a_study.json", _stored("st"))
+    best = documents["tune"]["best"]
+    assert best["name"] == documents["runs"][0]["run"]
+    assert documents["export-preset"] == {"sweep": "sw", "preset": cli("export-preset", "sw")}
+    assert cli("export-preset", "sw", "best.yaml", "--json") == {"sweep": "sw", "written": "best.yaml"}
+    assert Path("best.yaml").read_text() == documents["export-preset"]["preset"]
+    resumed = cli("resume", "sw")
+    assert f"\nBest: {best['name']} has dev/f1 " in resumed
+    assert resumed.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")

@@ -181,6 +181,7 @@ def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_res
     assert curves("gone", uri)["step"].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 def test_a_proxy_that_refuses_for_seconds_costs_no_point(proxy: Proxy, server: Server, tmp_path: Path) -> None:
     """A 404, 403 or 401 for seconds ended the run as if its experiment were deleted, with points missing."""
     proxy.status = 403  # already when the experiment is to be created
