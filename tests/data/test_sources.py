@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
@@ -59,41 +58,36 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
     }
 
 
-def test_a_missing_dev_split_is_drawn_by_seed_and_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("dev", "test_share", "sizes", "drawn"),
+    [
+        (None, None, (36, 4, 0), "(dev is 0.1 of train, drawn with seed 0, stratified by label)"),
+        (
+            None,
+            0.25,
+            (27, 3, 10),
+            "(test is 0.25 of train, drawn with seed 0, stratified by label; "
+            "dev is 0.1 of the rest, drawn with seed 0, stratified by label)",
+        ),
+        ("b.tsv", 0.25, (30, 1, 10), "(test is 0.25 of train, drawn with seed 0, stratified by label)"),
+    ],
+)
+def test_missing_splits_are_drawn_by_seed_and_lose_nothing(
+    dev: str | None, test_share: float | None, sizes: tuple[int, ...], drawn: str, tmp_path: Path
+) -> None:
     table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
-    config = files(tmp_path, train="a.tsv")
+    table(tmp_path, "b.tsv", ["c\td\t1"])
+    config = files(tmp_path, train="a.tsv", dev=dev).model_copy(update={"test_share": test_share})
     splits, again = load(config), load(config)
     other = load(config.model_copy(update={"split_seed": 1}))
     assert splits == again
-    assert splits.dev != other.dev
+    assert (splits.dev, splits.test) != (other.dev, other.test)
     assert splits.digest != other.digest
-    assert (len(splits.train), len(splits.dev), len(splits.test)) == (36, 4, 0)
-    assert sorted(int(record.id) for record in [*splits.train, *splits.dev]) == list(range(2, 42))
-    assert "0.1 of train, drawn with seed 0" in str(splits.report)
-
-
-def test_a_test_split_is_drawn_before_dev_and_by_the_same_seed(tmp_path: Path) -> None:
-    table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
-    config = files(tmp_path, train="a.tsv").model_copy(update={"test_share": 0.25})
-    splits, other = load(config), load(config.model_copy(update={"split_seed": 1}))
-    assert (len(splits.train), len(splits.dev), len(splits.test)) == (27, 3, 10)
-    assert sorted(int(record.id) for record in [*splits.train, *splits.dev, *splits.test]) == list(range(2, 42))
-    assert splits.digest != other.digest
-    assert splits.test != other.test
-    assert (
-        "(test is 0.25 of train, drawn with seed 0, stratified by label; "
-        "dev is 0.1 of the rest, drawn with seed 0, stratified by label)"
-    ) in str(splits.report)
-    assert config.test_per_train() == pytest.approx(10 / 27)
-
-
-def test_duplicates_of_training_records_are_in_no_drawn_split(tmp_path: Path) -> None:
-    table(tmp_path, "a.tsv", [f"a{number % 20}\tb\t{number // 20}" for number in range(40)])
-    config = files(tmp_path, train="a.tsv")
-    dev = load(config)
-    assert (len(dev.dev), dev.report.shared) == (4, {})
-    splits = load(config.model_copy(update={"test_share": 0.25}))
-    assert (len(splits.test), splits.report.shared) == (10, {})
+    assert (len(splits.train), len(splits.dev), len(splits.test)) == sizes
+    of_train = [*splits.train, *splits.test, *(splits.dev if dev is None else ())]
+    assert sorted(int(record.id) for record in of_train) == list(range(2, 42))
+    assert drawn in str(splits.report)
+    assert config.test_per_train() == (None if test_share is None else pytest.approx(sizes[2] / sizes[0]))
 
 
 def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path: Path) -> None:
@@ -101,14 +95,6 @@ def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path
     table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
     assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified, joined documents"
     assert "draw" not in key(files(tmp_path, train="a.tsv", dev="a.tsv"))
-
-
-def test_an_existing_dev_split_stays_if_a_test_split_is_drawn(tmp_path: Path) -> None:
-    table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
-    table(tmp_path, "b.tsv", ["c\td\t1"])
-    config = files(tmp_path, train="a.tsv", dev="b.tsv").model_copy(update={"test_share": 0.25})
-    assert load(config).report.sizes == {"train": 30, "dev": 1, "test": 10}
-    assert config.test_per_train() == pytest.approx(10 / 30)
 
 
 @pytest.mark.parametrize(("num_articles", "whole"), [(1, "context"), (20, "article")])
@@ -169,22 +155,16 @@ def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
     assert (dropped.count, dropped.first) == (8, [3, 4, 5, 6, 7])
 
 
-def test_a_repeated_id_is_a_bad_row(tmp_path: Path) -> None:
-    table(tmp_path, "a.tsv", ["a\tb\t1", "a\tc\t0"])
-    config = files(tmp_path, train="a.tsv", **{"reader.tables.columns.pair.id": "sentence1"})
-    with pytest.raises(
-        DataError, match="line 3: expected an id that no other row has, found 'a', already the id of line 2"
-    ):
-        load(config)
-
-
-def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
-    found = set()
-    for name, rows in [("a", ["a\tb\t1", "c\td\t1"]), ("b", ["a\tb\t1", "c\td\t1"]), ("c", ["a\tb\t1", "c\td\t0"])]:
+def test_the_digest_is_of_the_content_of_each_split(tmp_path: Path) -> None:
+    found = []
+    for name, changed in (("a", "none"), ("b", "none"), ("c", "train"), ("d", "dev"), ("e", "test")):
         (tmp_path / name).mkdir()
-        table(tmp_path / name, f"{name}.tsv", rows)
-        found.add(load(files(tmp_path / name, train=f"{name}.tsv")).digest)
-    assert len(found) == 2
+        splits = {split: f"{name}.{split}.tsv" for split in ("train", "dev", "test")}
+        for split, file in splits.items():
+            table(tmp_path / name, file, ["a\tb\t1", f"c\td\t{int(split == changed)}"])
+        found.append(load(files(tmp_path / name, **splits)).digest)
+    assert found[0] == found[1]
+    assert len(set(found)) == 4
     records = (PairRecord("1", "a", "b", "1"),)
     assert digest([records, ()]) != digest([(), records])
     assert digest([records]) == "36c00560db2a20c8"
@@ -196,15 +176,6 @@ def test_a_file_read_by_other_rules_is_not_taken_from_the_cache(tmp_path: Path) 
         keys: dict[str, Any] = {"train": "a.tsv", "reader.tables.quoting": quoting}
         splits = load(files(tmp_path, **keys))
         assert {record.first for record in (*splits.train, *splits.dev)} == expected
-
-
-def test_the_digest_changes_with_each_split(tmp_path: Path) -> None:
-    digests = set()
-    for changed in ("none", "train", "dev", "test"):
-        for split in ("train", "dev", "test"):
-            table(tmp_path, f"{split}.tsv", ["a\tb\t1", f"c\td\t{int(split == changed)}"])
-        digests.add(load(files(tmp_path, train="train.tsv", dev="dev.tsv", test="test.tsv")).digest)
-    assert len(digests) == 4
 
 
 def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,39 +205,37 @@ def test_the_names_of_folders_are_a_part_of_the_data(tmp_path: Path) -> None:
     assert {record.labels for record in load(config).train} == {("a",), ("c",)}
 
 
-def test_the_names_of_brats_files_are_a_part_of_the_data(tmp_path: Path) -> None:
-    """Finds a cache that keeps the old ids of a renamed file, although predictions and errors are listed by id."""
-    for name in ("a", "b"):
-        (tmp_path / f"train/{name}.txt").parent.mkdir(exist_ok=True)
-        (tmp_path / f"train/{name}.txt").write_text(f"Ada {name} ran.\n")
-        (tmp_path / f"train/{name}.ann").write_text("T1\tPER 0 3\tAda\n")
-    config = DataConfig(source=FilesConfig(folder=str(tmp_path), train="train", dev="train", reader=SpansConfig()))
-    assert [record.id for record in load(config).train] == ["a.1", "b.1"]
-    for suffix in (".txt", ".ann"):
-        (tmp_path / "train/b").with_suffix(suffix).rename((tmp_path / "train/c").with_suffix(suffix))
-    assert [record.id for record in load(config).train] == ["a.1", "c.1"]
-
-
-def test_a_file_that_is_moved_to_another_split_is_read_there(tmp_path: Path) -> None:
-    """Finds a cache that keeps the old splits, since names and contents are in the same order as before."""
-    for split, name in (("train", "a"), ("train", "b"), ("dev", "c")):
+def test_the_names_of_brats_files_and_their_splits_are_a_part_of_the_data(tmp_path: Path) -> None:
+    """Finds a cache that keeps the old ids of a renamed file, or the old splits after a file was moved."""
+    for split, name in (("train", "a"), ("train", "b"), ("dev", "d")):
         (tmp_path / split).mkdir(exist_ok=True)
         (tmp_path / split / f"{name}.txt").write_text(f"Ada {name} ran.\n")
         (tmp_path / split / f"{name}.ann").write_text("T1\tPER 0 3\tAda\n")
     config = DataConfig(source=FilesConfig(folder=str(tmp_path), train="train", dev="dev", reader=SpansConfig()))
-    assert [record.id for record in load(config).train] == ["a.1", "b.1"]
-    for name in ("b.txt", "b.ann"):
-        (tmp_path / "train" / name).rename(tmp_path / "dev" / name)
-    splits = load(config)
-    assert [[record.id for record in records] for records in (splits.train, splits.dev)] == [["a.1"], ["b.1", "c.1"]]
+
+    def ids() -> list[list[str]]:
+        splits = load(config)
+        return [[record.id for record in records] for records in (splits.train, splits.dev)]
+
+    def moved(old: str, new: str) -> None:
+        for suffix in (".txt", ".ann"):
+            (tmp_path / f"{old}{suffix}").rename(tmp_path / f"{new}{suffix}")
+
+    assert ids() == [["a.1", "b.1"], ["d.1"]]
+    moved("train/b", "train/c")
+    assert ids() == [["a.1", "c.1"], ["d.1"]]
+    # Names and contents are in the same order as before.
+    moved("train/c", "dev/c")
+    assert ids() == [["a.1"], ["c.1", "d.1"]]
 
 
 def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:
     table(tmp_path, "train.tsv", ["a\tb\t1"])
     with pytest.raises(DataError, match=r"data.source.files.train: .*trian.tsv; did you mean 'train.tsv'\?"):
         load(files(tmp_path, train="trian.tsv"))
-    with pytest.raises(DataError, match="there is no folder"):
-        load(files(tmp_path / "none", train="train.tsv"))
+    for missing in (tmp_path / "none", "~no_such_user/data"):
+        with pytest.raises(DataError, match="there is no folder"):
+            load(files(missing, train="train.tsv"))
 
 
 def test_no_split_may_be_empty(tmp_path: Path) -> None:
@@ -278,18 +247,9 @@ def test_no_split_may_be_empty(tmp_path: Path) -> None:
         table(tmp_path, "a.tsv", lines)
         with pytest.raises(DataError, match=rf"the dev split must hold a record, got none from a\.tsv: {name}"):
             load(files(tmp_path, train="a.tsv"))
-
-
-def test_too_few_records_for_dev_and_test_are_not_called_one_text(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t1"])
     with pytest.raises(DataError, match=r"must hold a record, got none from a\.tsv: it has too few records"):
         load(files(tmp_path, train="a.tsv").model_copy(update={"test_share": 0.5}))
-
-
-def test_a_folder_of_a_user_who_does_not_exist_is_a_missing_folder(tmp_path: Path) -> None:
-    """A slip for `~/data`, it was a RuntimeError."""
-    with pytest.raises(DataError, match="there is no folder"):
-        load(files(Path("~no_such_user/data"), train="a.tsv"))
 
 
 def test_questions_without_answers_cannot_be_a_test_split(tmp_path: Path) -> None:
@@ -303,11 +263,6 @@ def test_questions_without_answers_cannot_be_a_test_split(tmp_path: Path) -> Non
     with pytest.raises(DataError, match=r"test split .* 1 row dropped: no label") as raised:
         load(config)
     assert "they are for `dice-ray predict`" in str(raised.value)
-
-
-def test_quoting_must_be_stated(tmp_path: Path) -> None:
-    with pytest.raises(ValidationError, match=r"quoting\s+Field required"):
-        DataConfig(source={"files": {"train": "a.tsv", "reader": "tables"}})
 
 
 def test_the_default_is_generated_with_a_dev_split_of_its_own() -> None:
