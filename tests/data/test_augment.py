@@ -56,12 +56,8 @@ def test_several_entities_of_a_kind_stay_apart_and_every_combination_comes_once(
 
 def test_no_more_entities_of_a_kind_are_swapped_than_others_are_left() -> None:
     record = TextRecord("a", "Rome Paris Oslo", ("x",))
-    assert {copy.content[0] for copy in copies(record, GAZETTEER, "any", random.Random(0))} == {
-        "Rome Paris New York",
-        "New York Paris Oslo",
-        "Rome New York Oslo",
-    } & {copy.content[0] for copy in copies(record, GAZETTEER, "any", random.Random(0))}
-    assert len(list(copies(record, GAZETTEER, "any", random.Random(0)))) == 1
+    (copy,) = copies(record, GAZETTEER, "any", random.Random(0))
+    assert copy.content[0] in ("Rome Paris New York", "New York Paris Oslo", "Rome New York Oslo")
 
 
 def test_entities_are_found_in_the_split_or_given() -> None:
