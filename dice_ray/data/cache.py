@@ -41,7 +41,7 @@ from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 from dice_ray.files import opened, store_url
 
-VERSION = 11
+_VERSION = 11
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 _ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
@@ -103,7 +103,7 @@ def get_or_write(
         write: Writes files (Arrow files, but for `files`) into a folder; returns the number of rows by split, and
             metadata to store.
     """
-    full_key = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
+    full_key = json.dumps({"version": _VERSION, "kind": kind, "key": key}, sort_keys=True)
     path = folder() / f"{kind}-{_text_hash(full_key)[:32]}"
     for _ in range(5):  # another process may clear the cache between the rename of a draft and its opening
         if (entry := _open_entry(path, full_key)) is not None:

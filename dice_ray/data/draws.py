@@ -67,11 +67,11 @@ class Drawable:
         groups, counts = array("q"), Counter[str]()
         for record in records:
             groups.append(hash(_same_text(record)))
-            counts.update(labels(record))
+            counts.update(_labels(record))
         # Equally frequent labels in the order of the file, which is the same in every process.
         ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
         strata = np.fromiter(
-            (min((ranks[label] for label in labels(each)), default=len(ranks)) for each in records), np.int32
+            (min((ranks[label] for label in _labels(each)), default=len(ranks)) for each in records), np.int32
         )
         by_text, in_document = np.frombuffer(groups, np.int64), documents != NO_DOCUMENT
         smallest = min(shares.values())
@@ -168,7 +168,7 @@ def _same_text(record: Record) -> tuple[str, ...]:
             return (_plain(record.context),)
 
 
-def labels(record: Record) -> Sequence[str]:
+def _labels(record: Record) -> Sequence[str]:
     """The labels that drawn splits are stratified by: tags, types of spans, or whether a question has an answer."""
     match record:
         case PairRecord():

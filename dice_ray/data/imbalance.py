@@ -159,7 +159,7 @@ ImbalanceConfig: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True)
-class Altered:
+class _Altered:
     """An altered training set.
 
     Attributes:
@@ -175,7 +175,7 @@ class Altered:
 
 def alter(
     config: AlteredConfig, augment: AugmentConfig, train: Sequence[Augmented], held_out: Collection[int], positive: str
-) -> Altered:
+) -> _Altered:
     """Alter a training split.
 
     Args:
@@ -188,10 +188,10 @@ def alter(
     Raises:
         DataError: A class has no record, or not enough different copies can be made.
     """
-    is_positive = [label(record) == positive for record in train]
+    is_positive = [_label(record) == positive for record in train]
     counts = ClassCounts(is_positive.count(False), is_positive.count(True))
     if not all(counts):
-        known = sorted({label(record) for record in train})[:20]
+        known = sorted({_label(record) for record in train})[:20]
         raise DataError(
             f"data.imbalance {config.name} needs records of both classes in the training split: the positive label is "
             f"{positive!r}, and the labels are {known}"
@@ -227,10 +227,10 @@ def alter(
     description = f"{target} by data.imbalance {config.name}, of {counts}"
     if added:
         description += f"; {len(added)} are copies with {augment.entities.origin()} swapped"
-    return Altered(sorted(kept), added, description)
+    return _Altered(sorted(kept), added, description)
 
 
-def label(record: Augmented) -> str:
+def _label(record: Augmented) -> str:
     """The label of a record as one string; several labels are joined by `;`."""
     return ";".join(record.labels)
 

@@ -56,7 +56,7 @@ class SplitSource:
     on_bad_row: OnBadRow = "error"
 
 
-class SplitReader:
+class _SplitReader:
     """Reads a split once and counts what is dropped and noted."""
 
     def __init__(self, source: SplitSource) -> None:
@@ -154,7 +154,7 @@ class _SeenHashes:
 
 def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
     """The records of a file, in memory, and the report of what was dropped."""
-    # In a list, as SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
+    # In a list, as _SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
     results, failure = list[RowResult](), list[DataError]()
     try:
         results.extend(rows)
@@ -166,7 +166,7 @@ def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple
         if failure:
             raise failure[0]
 
-    reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
+    reader = _SplitReader(SplitSource(path.name, path, replay, on_bad_row))
     return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()
 
 
@@ -191,7 +191,7 @@ def store_splits(
     reports, contents = dict[str, ReadReport](), dict[str, Hashes]()
     documents = array("q")
     for split, source in sources.items():
-        reader, content_hashes = SplitReader(source), array("q")
+        reader, content_hashes = _SplitReader(source), array("q")
         with ArrowWriter(folder / f"{split}.arrow") as file:
             for rows in reader.chunks():
                 file.write(batch_of_records([row.record for row in rows]))

@@ -46,7 +46,7 @@ class Encoding:
         """The rows of the test split, encoded on first use."""
 
         def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-            return {"test": write_rows(self.task, self.tokenizer, records, folder / "test.arrow")}, {}
+            return {"test": _write_rows(self.task, self.tokenizer, records, folder / "test.arrow")}, {}
 
         return Rows(cache.get_or_write("rows", {**self.key, "split": "test"}, self.about, write).tables["test"])
 
@@ -74,7 +74,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
     )
 
 
-def write_rows(task: Task[Any], tokenizer: PreTrainedTokenizerBase, records: Iterable[Any], path: Path) -> int:
+def _write_rows(task: Task[Any], tokenizer: PreTrainedTokenizerBase, records: Iterable[Any], path: Path) -> int:
     """Encode records into an Arrow file, a chunk at a time; returns the number of rows."""
     first = num_rows = 0
     with ArrowWriter(path) as file:
@@ -98,7 +98,7 @@ def _write(
     texts = (text for chunk in chunked(splits.train) for text in task.texts(chunk))
     tokenizer = pretrained or load_tokenizer(model, texts)
     rows = {
-        split: write_rows(task, tokenizer, records, folder / f"{split}.arrow")
+        split: _write_rows(task, tokenizer, records, folder / f"{split}.arrow")
         for split, records in (("train", splits.train), ("dev", splits.dev))
     }
     facts = task.facts(Rows(ArrowTable(folder / "train.arrow")))

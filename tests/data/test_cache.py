@@ -181,7 +181,7 @@ def test_a_damaged_or_foreign_entry_is_replaced(damage: Callable[[Path, Path], N
 def test_another_version_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     times: list[str] = []
     written(times)
-    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
     written(times)
     assert times == ["a", "a"]
     assert len(cache.list_entries()) == 2

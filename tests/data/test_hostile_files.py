@@ -23,7 +23,7 @@ from dice_ray.data import inputs
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.base import Given
 from dice_ray.data.guess import guess
-from dice_ray.data.reading import SplitReader, SplitSource
+from dice_ray.data.reading import SplitSource, _SplitReader
 from dice_ray.errors import DataError
 from tests.hostile import altered, altered_bytes, hostile, texts
 
@@ -129,7 +129,7 @@ def test_readers(given: Any) -> None:
 
 
 def _read(reader: Any, path: Path, labels: Any, on_bad_row: Any) -> None:
-    split = SplitReader(SplitSource(path.name, path, lambda: reader.read(path, labels), on_bad_row))
+    split = _SplitReader(SplitSource(path.name, path, lambda: reader.read(path, labels), on_bad_row))
     num = sum(len(rows) for rows in split.chunks())
     report = split.report()
     assert num == report.kept

@@ -15,7 +15,6 @@ from dice_ray.data.imbalance import (
     AddBothConfig,
     AddNegativeConfig,
     AddPositiveConfig,
-    Altered,
     AlteredConfig,
     BalancedConfig,
     ClassCounts,
@@ -24,8 +23,9 @@ from dice_ray.data.imbalance import (
     FactorConfig,
     NoneConfig,
     RatioConfig,
+    _Altered,
+    _label,
     alter,
-    label,
 )
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.data.sources import DataConfig
@@ -44,7 +44,7 @@ def pairs(negatives: int, positives: int) -> list[PairRecord]:
 
 
 def set_of(config: AlteredConfig, train: Sequence[PairRecord], held_out: Sequence[PairRecord] = ()) -> list[PairRecord]:
-    found: Altered = alter(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
+    found: _Altered = alter(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
     added = [record for record in found.added if isinstance(record, PairRecord)]
     assert len(added) == len(found.added)
     assert found.kept == sorted(found.kept)
@@ -90,7 +90,7 @@ def test_a_set_has_what_is_wanted_and_every_copy_names_its_source(
 ) -> None:
     train = pairs(negatives, positives)
     found = set_of(config, train)
-    counts = Counter(map(label, found))
+    counts = Counter(map(_label, found))
     assert ClassCounts(counts["0"], counts["1"]) == config.target(ClassCounts(negatives, positives))
     assert len({record.content for record in found}) == len(found) == len({record.id for record in found})
     by_id = {record.id: record for record in train}
@@ -168,7 +168,7 @@ def test_texts_are_altered_too() -> None:
     train = [TextRecord(str(number), f"w{number} {number}", ("yes" if number < 5 else "no",)) for number in range(30)]
     found = alter(AddPositiveConfig(), AUGMENT, train, set(), "yes")
     assert len(found.kept) == 30
-    assert {label(record) for record in found.added} == {"yes"}
+    assert {_label(record) for record in found.added} == {"yes"}
     assert len(found.added) == 20
     assert (
         found.description

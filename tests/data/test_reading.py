@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dice_ray.data import reading
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.formats.base import Bad, Drop, Kept, RowResult
-from dice_ray.data.reading import SplitReader, SplitSource, _SeenHashes, count_shared, gather, store_splits
+from dice_ray.data.reading import SplitSource, _SeenHashes, _SplitReader, count_shared, gather, store_splits
 from dice_ray.data.records import (
     AnswerSpan,
     PairRecord,
@@ -114,7 +114,7 @@ def test_repeated_ids_are_reported_in_a_constant_number_of_passes() -> None:
         starts.append(1)
         yield from kept(ids)
 
-    reader = SplitReader(SplitSource("a", Path("a"), rows, "skip"))
+    reader = _SplitReader(SplitSource("a", Path("a"), rows, "skip"))
     assert [row.record.id for rows in reader.chunks() for row in rows] == ids[:20]
     assert reader.report().dropped == {"not an id that no other row has": RowTally(40, [21, 22, 23, 24, 25])}
     assert len(starts) == 3
@@ -135,7 +135,7 @@ def test_of_several_errors_the_first_in_the_file_is_raised() -> None:
 def test_drops_and_notes_are_counted_over_all_chunks() -> None:
     rows: list[RowResult] = [Drop(line, "no label") for line in range(1, 8)]
     rows += [Kept(line, TextRecord(str(line), "a", ()), ("odd",)) for line in range(8, 11)]
-    reader = SplitReader(SplitSource("a", Path("a"), lambda: rows))
+    reader = _SplitReader(SplitSource("a", Path("a"), lambda: rows))
     assert [len(chunk) for chunk in reader.chunks()] == [2, 1]
     report = reader.report()
     assert (report.rows, report.kept) == (10, 3)

@@ -9,20 +9,20 @@ from pydantic import ValidationError
 
 from dice_ray.data.records import QueryRecord, QuestionRecord, TaggedRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
-from dice_ray.data.synthetic.labels import CLEAR, DOUBTFUL, LABELS
-from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
+from dice_ray.data.synthetic.labels import _CLEAR, _DOUBTFUL, _LABELS
+from dice_ray.data.synthetic.pairs import _MESSAGES, _REPLIES
 from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
 from dice_ray.data.synthetic.tagging import NAMES
-from dice_ray.data.synthetic.texts import MESSAGES as TOPICS
-from dice_ray.data.synthetic.texts import RARE
+from dice_ray.data.synthetic.texts import _MESSAGES as TOPICS
+from dice_ray.data.synthetic.texts import _RARE
 from dice_ray.metrics.answers import answer_scores, squad_score
 from dice_ray.metrics.spans import Span, span_counts, span_scores, spans_of, sum_counts
 from dice_ray.tasks.span_candidates import without_overlaps
 
 
 def cues(first: str, second: str) -> tuple[str, str]:
-    message = next(name for name, phrases in MESSAGES.items() if any(phrase in first for phrase in phrases))
-    reply = next(name for name, phrases in REPLIES.items() if any(phrase in second for phrase in phrases))
+    message = next(name for name, phrases in _MESSAGES.items() if any(phrase in first for phrase in phrases))
+    reply = next(name for name, phrases in _REPLIES.items() if any(phrase in second for phrase in phrases))
     return message, reply
 
 
@@ -154,7 +154,7 @@ def _predicted(record: TaggedRecord, firsts: dict[str, str], named: set[str]) ->
 def test_the_settings_hold_in_texts(size: int, share: float, noise: float, seed: int) -> None:
     splits = generate(SyntheticConfig(kind="texts", size=size, positive_share=share, noise=noise, seed=seed))
     for records in splits.values():
-        rare = [record.text for record in records if record.labels == (RARE,)]
+        rare = [record.text for record in records if record.labels == (_RARE,)]
         assert 1 <= len(rare) < len(records)
         assert abs(len(rare) - share * len(records)) <= 1
         assert sum(any(phrase in text for phrase in TOPICS["doubtful"]) for text in rare) == round(noise * len(rare))
@@ -219,22 +219,22 @@ def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(kind: str)
 
 def teams(text: str, phrases: dict[str, tuple[str, ...]]) -> set[str]:
     """Whose things of this kind a message says."""
-    return {label for label in LABELS if any(f" {phrase} " in text for phrase in phrases[label])}
+    return {label for label in _LABELS if any(f" {phrase} " in text for phrase in phrases[label])}
 
 
 @given(size=st.integers(20, 300), share=st.floats(0.001, 0.2), noise=st.floats(0, 1), seed=st.integers(0, 5))
 def test_the_settings_hold_in_messages_with_several_labels(size: int, share: float, noise: float, seed: int) -> None:
     splits = generate(SyntheticConfig(kind="labels", size=size, positive_share=share, noise=noise, seed=seed))
     for records in splits.values():
-        for label, weight in LABELS.items():
+        for label, weight in _LABELS.items():
             num_given = sum(label in record.labels for record in records)
             assert num_given == max(1, round(share * 3 * len(records) * weight / 7))
-            doubtful = [record.labels for record in records if label in teams(record.text, DOUBTFUL)]
+            doubtful = [record.labels for record in records if label in teams(record.text, _DOUBTFUL)]
             assert sum(label in labels for labels in doubtful) == round(noise * num_given)
             assert len(doubtful) == pytest.approx(round(noise * num_given) / DOUBTFUL_POSITIVE, abs=1)
         for record in records:
-            clear = teams(record.text, CLEAR)
-            assert clear <= set(record.labels) <= clear | teams(record.text, DOUBTFUL)
+            clear = teams(record.text, _CLEAR)
+            assert clear <= set(record.labels) <= clear | teams(record.text, _DOUBTFUL)
 
 
 def test_more_labels_than_messages_have_room_for_are_refused() -> None:
@@ -251,10 +251,10 @@ def test_a_perfect_model_of_several_labels_has_the_planted_scores() -> None:
         gold = [label in record.labels for record in records]
         return 2 * sum(map(lambda a, b: a and b, found, gold)) / (sum(found) + sum(gold))
 
-    for label in LABELS:
-        assert f1(label, CLEAR) == pytest.approx(0.67, abs=0.005)
-        assert f1(label, CLEAR, DOUBTFUL) == pytest.approx(0.73, abs=0.005)
-    shares = {label: sum(label in record.labels for record in records) / len(records) for label in LABELS}
+    for label in _LABELS:
+        assert f1(label, _CLEAR) == pytest.approx(0.67, abs=0.005)
+        assert f1(label, _CLEAR, _DOUBTFUL) == pytest.approx(0.73, abs=0.005)
+    shares = {label: sum(label in record.labels for record in records) / len(records) for label in _LABELS}
     assert sum(2 * share / (1 + share) for share in shares.values()) / 3 == pytest.approx(0.18, abs=0.005)
     total = sum(shares.values())
     assert 2 * shares["billing"] / (1 + total) == pytest.approx(0.26, abs=0.005)

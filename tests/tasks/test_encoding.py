@@ -112,6 +112,6 @@ def test_other_rows_come_with_another_version(name: str) -> None:
     config = next(config for config in configs() if config.name == name)
     rows = [plain(row) for row in encode(config, ModelConfig(), splits_of(config), "generated").train]
     found = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
-    assert (cache.VERSION, found) == (VERSION, FROZEN[name]), (
-        "the rows are others than before: raise VERSION in dice_ray/data/cache.py, else stored ones stay in use"
+    assert (cache._VERSION, found) == (VERSION, FROZEN[name]), (
+        "the rows are others than before: raise _VERSION in dice_ray/data/cache.py, else stored ones stay in use"
     )

@@ -17,7 +17,7 @@ from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single
-from dice_ray.tasks.encoding import write_rows
+from dice_ray.tasks.encoding import _write_rows
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig, TextTask
 
 LABELS = ["a", "b", "c", "a", "a"]
@@ -266,7 +266,7 @@ def test_labels_that_do_not_fit_are_an_error(tmp_path: Path) -> None:
         built(ONE).check_labels([SEVERAL[1]])
     bare = TextRecord("bare", "text", ())
     with pytest.raises(DataError, match=r"text bare must have one label, got none; task\.text_classification\.labels"):
-        write_rows(built(ONE), tokenizer, [bare], tmp_path / "dev.arrow")  # a whole split without labels ended a run
+        _write_rows(built(ONE), tokenizer, [bare], tmp_path / "dev.arrow")  # a whole split without labels ended a run
     assert built(ONE).encode([bare], tokenizer), "texts without labels are predicted"
 
 

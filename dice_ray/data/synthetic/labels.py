@@ -19,14 +19,14 @@ import random
 from dice_ray.data.records import TextRecord
 from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
-LABELS = {"billing": 4, "delivery": 2, "safety": 1}
+_LABELS = {"billing": 4, "delivery": 2, "safety": 1}
 """The labels and their relative frequencies."""
-CLEAR = {
+_CLEAR = {
     "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
     "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
     "safety": phrases("caught fire|gave off smoke|burned my hand|exploded"),
 }
-DOUBTFUL = {
+_DOUBTFUL = {
     "billing": phrases("was not cheap|seems to cost more|had another price|was on sale"),
     "delivery": phrases("came on a truck|was on its way|had a long trip|came with a dent"),
     "safety": phrases("smells odd|is rather hot|hums loudly|flickers"),
@@ -40,15 +40,15 @@ def labels(size: int, positive_share: float, noise: float, state: random.Random)
     """Generate messages with `positive_share` of all possible labels, each label at least once."""
     labels_of: list[list[str]] = [[] for _ in range(size)]
     phrases_of: list[list[str]] = [[] for _ in range(size)]
-    for label, weight in LABELS.items():
-        num_positive = max(1, round(positive_share * size * len(LABELS) * weight / sum(LABELS.values())))
+    for label, weight in _LABELS.items():
+        num_positive = max(1, round(positive_share * size * len(_LABELS) * weight / sum(_LABELS.values())))
         doubtful, doubtful_none = num_doubtful(num_positive, noise)
         chosen = state.sample(range(size), num_positive + doubtful_none)
         for index, number in enumerate(chosen):
             if index < num_positive:
                 labels_of[number].append(label)
             is_clear = doubtful <= index < num_positive
-            phrases_of[number].append(state.choice(CLEAR[label] if is_clear else DOUBTFUL[label]))
+            phrases_of[number].append(state.choice(_CLEAR[label] if is_clear else _DOUBTFUL[label]))
     return tuple(
         TextRecord(str(number), _message(problems or [state.choice(_HARMLESS)], state), tuple(names))
         for number, (names, problems) in enumerate(zip(labels_of, phrases_of, strict=True), start=1)

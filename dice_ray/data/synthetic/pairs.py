@@ -18,13 +18,13 @@ import random
 from dice_ray.data.records import PairRecord
 from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
-MESSAGES = {
+_MESSAGES = {
     "clear": phrases("crashed|is broken|caught fire|stopped working"),
     "doubtful": phrases("feels slow|is rather warm|sounds odd|flickers"),
     "none": phrases("arrived|works well|is lovely|was a gift"),
 }
 _GREETINGS = phrases("thank you|thanks|many thanks|sorry to hear|we understand|noted|dear customer|hello")
-REPLIES = {
+_REPLIES = {
     "open": phrases("we will look into it|please wait|a colleague will call|we need more time"),
     "settled": phrases("we sent a new one|the money is back|it has been repaired|the case is closed"),
 }
@@ -34,7 +34,7 @@ def pairs(size: int, positive_share: float, noise: float, state: random.Random) 
     """Generate messages and replies, `positive_share` of them positive; at least one of each label."""
     num_positive = min(max(1, round(positive_share * size)), size - 1)
     doubtful, doubtful_negative = num_doubtful(num_positive, noise)
-    easy = [(message, reply) for message in MESSAGES for reply in REPLIES if reply == "settled" or message == "none"]
+    easy = [(message, reply) for message in _MESSAGES for reply in _REPLIES if reply == "settled" or message == "none"]
     rows = [("1", "doubtful", "open")] * doubtful + [("1", "clear", "open")] * (num_positive - doubtful)
     rows += [("0", "doubtful", "open")] * min(doubtful_negative, size - num_positive)
     rows += [("0", *state.choice(easy)) for _ in range(size - len(rows))]
@@ -43,6 +43,6 @@ def pairs(size: int, positive_share: float, noise: float, state: random.Random) 
 
 
 def _pair(id: str, label: str, message: str, reply: str, state: random.Random) -> PairRecord:
-    first = [f"{state.choice(OPENERS)} , my", *map(state.choice, (THINGS, MESSAGES[message], TIMES))]
-    second = map(state.choice, (_GREETINGS, REPLIES[reply], CLOSERS))
+    first = [f"{state.choice(OPENERS)} , my", *map(state.choice, (THINGS, _MESSAGES[message], TIMES))]
+    second = map(state.choice, (_GREETINGS, _REPLIES[reply], CLOSERS))
     return PairRecord(id, " ".join(first), " , ".join(second), label)

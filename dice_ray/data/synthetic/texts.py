@@ -18,12 +18,12 @@ import random
 from dice_ray.data.records import TextRecord
 from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
-RARE = "safety"
-MESSAGES = {
+_RARE = "safety"
+_MESSAGES = {
     "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
     "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
     "fault": phrases("crashed|is broken|stopped working|does not start"),
-    RARE: phrases("caught fire|gave off smoke|burned my hand|exploded"),
+    _RARE: phrases("caught fire|gave off smoke|burned my hand|exploded"),
     "doubtful": phrases("smells odd|is rather hot|hums loudly|flickers"),
 }
 
@@ -32,7 +32,7 @@ def texts(size: int, positive_share: float, noise: float, state: random.Random) 
     """Generate messages, `positive_share` of them about safety; at least one that is and one that is not."""
     num_rare = min(max(1, round(positive_share * size)), size - 1)
     doubtful, doubtful_fault = num_doubtful(num_rare, noise)
-    rows = [(RARE, "doubtful")] * doubtful + [(RARE, RARE)] * (num_rare - doubtful)
+    rows = [(_RARE, "doubtful")] * doubtful + [(_RARE, _RARE)] * (num_rare - doubtful)
     rows += [("fault", "doubtful")] * min(doubtful_fault, size - num_rare)
     rows += [(topic, topic) for topic in state.choices(["billing", "delivery", "fault"], k=size - len(rows))]
     state.shuffle(rows)
@@ -43,5 +43,5 @@ def texts(size: int, positive_share: float, noise: float, state: random.Random) 
 
 
 def _message(evidence: str, state: random.Random) -> str:
-    message = " ".join(map(state.choice, (THINGS, MESSAGES[evidence], TIMES)))
+    message = " ".join(map(state.choice, (THINGS, _MESSAGES[evidence], TIMES)))
     return f"{state.choice(OPENERS)} , my {message} , {state.choice(CLOSERS)}"
