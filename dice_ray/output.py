@@ -1,17 +1,37 @@
-"""The output of this process and of those that it starts, redirected to a log."""
+"""The output of libraries: silenced, or redirected to a log with all that this process and its children write."""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+@contextmanager
+def quiet(*loggers: str, bars: tuple[Callable[[], object], Callable[[], object]] | None = None) -> Iterator[None]:
+    """Let libraries log errors alone during the block.
+
+    Args:
+        loggers: Their loggers. A library sets the level of its logger as it is imported, so it must be imported before.
+        bars: What hides the progress bars of a library, and what shows them again; None where they stay as they are.
+    """
+    with ExitStack() as stack:
+        for logger in map(logging.getLogger, loggers):
+            stack.callback(logger.setLevel, logger.level)
+            logger.setLevel(logging.ERROR)
+        if bars:
+            hide, show = bars
+            stack.callback(show)
+            hide()
+        yield
 
 
 @contextmanager

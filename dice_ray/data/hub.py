@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +21,7 @@ from dice_ray.data.reading import CHUNK, OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import expand_path
 from dice_ray.errors import DataError, first_line, meant
+from dice_ray.output import quiet
 from dice_ray.settings import Branch, nested
 
 if TYPE_CHECKING:
@@ -180,22 +181,13 @@ def _load(
         ) from None
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> AbstractContextManager[None]:
     """No progress bars outside a terminal, and no log message for each attempt to reach the hub."""
     import datasets
-    from huggingface_hub.utils import logging
 
-    bars_disabled, level = datasets.are_progress_bars_disabled(), logging.get_verbosity()
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if not bars_disabled:
-            datasets.enable_progress_bars()
+    shows_bars = sys.stderr.isatty() or datasets.are_progress_bars_disabled()
+    bars = None if shows_bars else (datasets.disable_progress_bars, datasets.enable_progress_bars)
+    return quiet("huggingface_hub", bars=bars)
 
 
 def _missing(setting: str, what: str, name: str, known: Iterable[str]) -> DataError:

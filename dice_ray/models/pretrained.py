@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from torch import nn
 
+from dice_ray import output
 from dice_ray.errors import RunError, first_line
 from dice_ray.models.sources import resolve_source
 
@@ -192,20 +193,13 @@ def _leaves(output: torch.Tensor) -> Iterator[torch.Tensor]:
         pending += [function for function, _ in node.next_functions]
 
 
-@contextmanager
-def quiet() -> Iterator[None]:
+def quiet() -> AbstractContextManager[None]:
     """Suppress the progress bar and the loading report of transformers; what the report contains is checked here."""
     from transformers.utils import logging
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
+    has_bars = logging.is_progress_bar_enabled()
+    bars = (logging.disable_progress_bar, logging.enable_progress_bar) if has_bars else None
+    return output.quiet("transformers", bars=bars)
 
 
 @contextmanager

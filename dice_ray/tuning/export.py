@@ -12,12 +12,13 @@ from optuna.trial import FixedTrial, FrozenTrial
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.files import whole_output
+from dice_ray.output import quiet
 from dice_ray.run.build import objective
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import AUTOMATIC
 from dice_ray.tuning.ranking import RankedTrial, ranked_in
-from dice_ray.tuning.samplers import TRIAL_STATES, mode_of, objective_values, quiet_optuna
+from dice_ray.tuning.samplers import TRIAL_STATES, mode_of, objective_values
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.sweep import SweepPlan
 
@@ -37,7 +38,7 @@ def optuna_study(folder: Path, file: Path) -> int:
     space = Space(plan.space)
     ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
     trials = [_trial(plan, space, spec, outcome) for spec, outcome in ended]
-    with whole_output(file) as unfinished, quiet_optuna():
+    with whole_output(file) as unfinished, quiet("optuna"):
         storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
         minimised = [mode_of(name) == "min" for name in plan.objectives] or [False]
         directions = [StudyDirection.MINIMIZE if each else StudyDirection.MAXIMIZE for each in minimised]

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 import optuna
@@ -28,6 +27,7 @@ from optuna.trial import FrozenTrial, TrialState
 from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
 from dice_ray.metrics.catalogue import metric
+from dice_ray.output import quiet
 from dice_ray.settings import Flat
 from dice_ray.tuning.space import Space, paths
 from dice_ray.user_code import load
@@ -141,7 +141,7 @@ def _try(
     space: Space, chosen: BaseSampler, num_objectives: int, number: int, known: Iterable[FrozenTrial] = ()
 ) -> list[optuna.Trial]:
     """Trials that a sampler suggests after the known ones, each with an arbitrary score."""
-    with quiet_optuna():
+    with quiet("optuna"):  # it announces a new study on the stderr of its import, also in a notebook
         optuna_study = optuna.create_study(sampler=chosen, directions=["maximize"] * num_objectives)
         may_be_stopped(optuna_study)
         optuna_study.add_trials(known)
@@ -151,17 +151,6 @@ def _try(
             space(trial)
             optuna_study.tell(trial, [float(score)] * num_objectives)
     return trials
-
-
-@contextmanager
-def quiet_optuna() -> Iterator[None]:
-    """Silence Optuna, which announces a new study on the stderr of its import, also in a notebook."""
-    before = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    try:
-        yield
-    finally:
-        optuna.logging.set_verbosity(before)
 
 
 def may_be_stopped(optuna_study: Study) -> None:

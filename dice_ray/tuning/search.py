@@ -21,6 +21,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
+from dice_ray.output import quiet
 from dice_ray.run.cluster import Cluster
 from dice_ray.settings import Flat
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
@@ -32,7 +33,6 @@ from dice_ray.tuning.samplers import (
     mode_of,
     objective_values,
     pruner,
-    quiet_optuna,
     replay,
     sampler,
 )
@@ -86,7 +86,7 @@ class SweepSearcher(OptunaSearch):
         self._objectives: tuple[str, ...] = plan.objectives
         # A resumed search must not draw the first trials again, so the seed grows with the number of started trials.
         seed = plan.seed + len(history.specs)
-        with quiet_optuna():
+        with quiet("optuna"):
             super().__init__(space, **_metric_and_mode(plan.objectives), sampler=sampler(plan.sampler, seed))
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study

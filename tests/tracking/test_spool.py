@@ -96,7 +96,7 @@ def test_a_full_disk_does_not_stop_what_mlflow_can_take(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The thread ended at the first mark that it could not write, and the command failed at its end for that."""
-    monkeypatch.setattr(writing, "SECONDS", 0.05)
+    monkeypatch.setattr(writing, "_SECONDS", 0.05)
     fails, failed = {"add": False, "mark_sent": True}, []
 
     def failing(name: str) -> Any:
