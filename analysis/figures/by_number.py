@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Panel:
+class _Panel:
     """The lines of one reading of the scores, such as at the tuned threshold.
 
     Attributes:
@@ -45,7 +45,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class ScoreByNumber(Figure):
+class _ScoreByNumber(Figure):
     """A line for each arm by a number, with a panel for each reading of the scores.
 
     Attributes:
@@ -58,7 +58,7 @@ class ScoreByNumber(Figure):
 
     number: str
     text: str
-    panels: tuple[Panel, ...]
+    panels: tuple[_Panel, ...]
     baseline: str | None = None
     is_log: bool = False
     is_gain: bool = False
@@ -145,7 +145,7 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
     figures: list[Figure] = []
     for name, of in named("score_by_ratio", by_ratio(findings)):
         panels = tuple(
-            Panel(
+            _Panel(
                 reading.name,
                 PR_AUC if reading.name == PR_AUC else of.metric,
                 reading.score_format,
@@ -166,7 +166,7 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
             + (f" Dotted: the {CONSTANT}." if has_constant else "")
         )
         title = f"Score against imbalance{on_place(of.place)}"
-        figures.append(ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True))
+        figures.append(_ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True))
     return figures
 
 
@@ -181,11 +181,11 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
         )
         title = f"Gain against imbalance{on_place(of.place)}"
         if panels := _gains(of):
-            figures.append(ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True, is_gain=True))
+            figures.append(_ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True, is_gain=True))
     return figures
 
 
-def _gains(of: ByRatio) -> tuple[Panel, ...]:
+def _gains(of: ByRatio) -> tuple[_Panel, ...]:
     """The differences of each arm except the baseline in the tables of the ratios."""
     points: dict[str, dict[str, dict[float, Interval]]] = {}
     for ratio, compared in of.comparisons.items():
@@ -195,7 +195,7 @@ def _gains(of: ByRatio) -> tuple[Panel, ...]:
                 of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
     of_gain = ScoreFormat(percent=all(compared.score_format.percent for compared in of.comparisons.values()))
     return tuple(
-        Panel(
+        _Panel(
             name, f"gain in {of.metric}", of_gain, tuple(Line.through(*line) for line in sorted(points[name].items()))
         )
         for name in (of.plain, AT_TUNED)
@@ -217,9 +217,9 @@ def score_by_budget(findings: Findings) -> list[Figure]:
             "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
             f"verdict{f', and the {CONSTANT}' if each.constant else ''}."
         )
-        panel = Panel("", each.metric, each.score_format, tuple(lines))
+        panel = _Panel("", each.metric, each.score_format, tuple(lines))
         title, number = f"Score by tuning budget{on_place(each.place)}", "settings tried (the best by dev counts)"
-        figures.append(ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget))
+        figures.append(_ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget))
     return figures
 
 
@@ -241,14 +241,14 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
                 lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
                 lines = [line for line in lines if line.x]
                 percent = all(ScoreFormat.of(line.name, line.y).percent for line in lines)
-                panels.append(Panel(f"scope: {scope}", "", ScoreFormat(percent=percent), tuple(lines)))
+                panels.append(_Panel(f"scope: {scope}", "", ScoreFormat(percent=percent), tuple(lines)))
         text = (
             "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
             "rise with alpha and recall fall. Means over seeds with 95 % intervals."
         )
         if panels:
             title = f"Tversky's alpha{on_place(compared.place)}"
-            figures.append(ScoreByNumber(name, title, "alpha", text, tuple(panels)))
+            figures.append(_ScoreByNumber(name, title, "alpha", text, tuple(panels)))
     return figures
 
 

@@ -28,7 +28,7 @@ _NUM_LINES: Final = 30
 
 
 @dataclass(frozen=True)
-class CurvePanel:
+class _CurvePanel:
     """The runs of one arm or loss, and the mean of an arm's runs if they were evaluated at the same steps."""
 
     name: str
@@ -37,12 +37,12 @@ class CurvePanel:
 
 
 @dataclass(frozen=True)
-class TrainingCurves(Figure):
+class _TrainingCurves(Figure):
     """A metric by step, with a panel for each arm or loss and the baseline's mean behind each."""
 
     metric: str
-    panels: tuple[CurvePanel, ...]
-    baseline: CurvePanel | None
+    panels: tuple[_CurvePanel, ...]
+    baseline: _CurvePanel | None
 
     @property
     def caption(self) -> str:
@@ -76,7 +76,7 @@ class TrainingCurves(Figure):
         grid[0, 0].set_ylabel("")
         canvas.supxlabel("step", fontsize=8)
 
-    def _draw(self, axes: Axes, panel: CurvePanel) -> None:
+    def _draw(self, axes: Axes, panel: _CurvePanel) -> None:
         from matplotlib.ticker import MaxNLocator
 
         color = QUIET if panel is self.baseline else COLORS[0]
@@ -135,10 +135,10 @@ def _curves(
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
     first = panels[0] if panels[0].name == baseline else None
-    return [TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)]
+    return [_TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)]
 
 
-def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
+def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> _CurvePanel:
     points = points.sort_values("step")
     runs = [
         Line(str(id_), tuple(run["step"].astype(float)), tuple(run["value"].astype(float)))
@@ -148,4 +148,4 @@ def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
     if has_mean and len(runs) > 1 and all(line.x == runs[0].x for line in runs):
         mean = Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
     best = sorted(runs, key=lambda line: -max(line.y))[:_NUM_LINES]
-    return CurvePanel(name, tuple(line for line in runs if line in best), mean)
+    return _CurvePanel(name, tuple(line for line in runs if line in best), mean)

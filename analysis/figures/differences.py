@@ -29,7 +29,7 @@ _OFFSET = 0.22
 
 
 @dataclass(frozen=True)
-class ForestRow:
+class _ForestRow:
     """The difference of an arm to the baseline.
 
     Attributes:
@@ -47,7 +47,7 @@ class ForestRow:
 
 
 @dataclass(frozen=True)
-class Forest(Figure):
+class _Forest(Figure):
     """The differences of the arms to the baseline, the largest first.
 
     Attributes:
@@ -57,7 +57,7 @@ class Forest(Figure):
     metric: str
     baseline: str
     score_format: ScoreFormat
-    rows: tuple[ForestRow, ...]
+    rows: tuple[_ForestRow, ...]
     at_threshold: str = ""
 
     is_first: ClassVar[bool] = True
@@ -100,7 +100,7 @@ class Forest(Figure):
         axes.spines["left"].set_visible(False)
         label_in(self.score_format, axes.xaxis, f"{self.metric} minus {self.baseline}")
 
-    def _words(self, row: ForestRow) -> str:
+    def _words(self, row: _ForestRow) -> str:
         bounds = self.score_format.show_bounds(row.new_data, "+") if row.new_data else ""
         new_data = f", on new data {bounds}" if bounds else ""  # one seed has no interval
         return f"{row.arm} {self.score_format.show_interval(row.seeds, '+')}{new_data}"
@@ -116,7 +116,7 @@ def forests(findings: Findings) -> list[Figure]:
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
             figures.append(
-                Forest(
+                _Forest(
                     name,
                     title,
                     compared.metric,
@@ -129,12 +129,12 @@ def forests(findings: Findings) -> list[Figure]:
     return figures
 
 
-def _forest_row(arm: Arm) -> ForestRow | None:
+def _forest_row(arm: Arm) -> _ForestRow | None:
     """The row of an arm, not at its tuned threshold, that shares a seed with the baseline."""
     if arm.at_tuned_threshold or not arm.difference or not arm.difference.interval.num:
         return None
     new_data = arm.new_data.interval if arm.new_data else None
-    return ForestRow(arm.name, arm.difference.interval, new_data, arm.by_seed, arm.difference.is_significant)
+    return _ForestRow(arm.name, arm.difference.interval, new_data, arm.by_seed, arm.difference.is_significant)
 
 
 _LABELS = 0.5
@@ -142,7 +142,7 @@ _LABELS = 0.5
 
 
 @dataclass(frozen=True)
-class Ranks(Figure):
+class _Ranks(Figure):
     """The mean rank of each arm over data sets, the best first, in the diagram of Demsar (2006).
 
     Attributes:
@@ -245,17 +245,17 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
     data = {number: place_of(each.cells, schema.DATA).iloc[0] for number, each in enumerate(compared)}
     by_data = by_comparison.dropna(axis="columns").groupby(by_comparison.index.map(data), sort=False).mean()
     ranked = by_data.rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
-    critical = critical_difference(len(ranked), len(by_data))
+    critical = _critical_difference(len(ranked), len(by_data))
     if not critical <= len(ranked) - 1:
         return []
     missing = tuple(str(arm) for arm in by_comparison if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
     first, *others = {each.at_threshold_of_score for each in compared}
     at_threshold = "" if others else first
-    return [Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)]
+    return [_Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)]
 
 
-def critical_difference(num_arms: int, num_data_sets: int) -> float:
+def _critical_difference(num_arms: int, num_data_sets: int) -> float:
     """Nemenyi's critical difference of mean ranks at `ALPHA`; infinite for fewer than two arms.
 
     >>> round(critical_difference(4, 14), 2)  # Demsar 2006, section 3.2.5: q = 2.569

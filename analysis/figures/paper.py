@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Figure1(Figure):
+class _Figure1(Figure):
     """The derivatives of four losses for y = 1 and gamma 1: as published, and with DSC's gradient keeping its sign."""
 
     published: tuple[Line, ...]
@@ -44,7 +44,7 @@ class Figure1(Figure):
         left.set_ylabel("dL/dp")
 
 
-def figure_1(points: int = 199) -> Figure1:
+def figure_1(points: int = 199) -> _Figure1:
     """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each for one item."""
     from dice_ray.losses import (  # importing torch takes seconds, and most reports do not have this figure
         DiceConfig,
@@ -65,7 +65,7 @@ def figure_1(points: int = 199) -> Figure1:
     dsc = SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
     stopped = dsc.model_copy(update={"decay_gradient": "stopped"})
     shared = tuple(_derivative(name, loss, points) for name, loss in others)
-    return Figure1(
+    return _Figure1(
         "figure_1",
         "The paper's Figure 1 and its correction",
         (*shared, _derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),

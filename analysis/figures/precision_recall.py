@@ -27,7 +27,7 @@ _NUM_ARMS: Final = 6
 
 
 @dataclass(frozen=True)
-class ArmCurve:
+class _ArmCurve:
     """The mean curve of an arm over its seeds.
 
     Attributes:
@@ -43,7 +43,7 @@ class ArmCurve:
 
 
 @dataclass(frozen=True)
-class PrecisionRecallCurves(Figure):
+class _PrecisionRecallCurves(Figure):
     """The curves of the arms.
 
     Attributes:
@@ -52,13 +52,13 @@ class PrecisionRecallCurves(Figure):
     """
 
     baseline: str
-    curves: tuple[ArmCurve, ...]
+    curves: tuple[_ArmCurve, ...]
     positives: float
 
     height: ClassVar[float] = 3.6
 
     @property
-    def coloured(self) -> tuple[ArmCurve, ...]:
+    def coloured(self) -> tuple[_ArmCurve, ...]:
         """The baseline and the best other arms."""
         others = [curve.arm for curve in self.curves if curve.arm != self.baseline]
         return tuple(curve for curve in self.curves if curve.arm in {self.baseline, *others[:_NUM_ARMS]})
@@ -115,27 +115,27 @@ def pr_curves(findings: Findings) -> list[Figure]:
             curves.sort(key=lambda curve: -curve.pr_auc)
             title = f"Precision-recall curves{on_place(compared.place)}"
             share = float(np.mean(shares))
-            figures.append(PrecisionRecallCurves(name, title, compared.baseline, tuple(curves), share))
+            figures.append(_PrecisionRecallCurves(name, title, compared.baseline, tuple(curves), share))
     return figures
 
 
-def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> ArmCurve:
+def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> _ArmCurve:
     precisions, recalls = [], []
     for items in tables:
         positives_N = _positives(items)
         of_label_N = items[schema.LABEL_PROBABILITY].to_numpy(float)
         # Rounded to the stored digits: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
         of_positive_N = np.where(positives_N, of_label_N, 1 - of_label_N).round(9)
-        precisions.append(interpolated_precision(of_positive_N, positives_N))
+        precisions.append(_interpolated_precision(of_positive_N, positives_N))
         recalls.append(items["tp"].sum() / positives_N.sum())
-    return ArmCurve(arm, tuple(np.mean(precisions, axis=0).tolist()), float(np.mean(recalls)), pr_auc)
+    return _ArmCurve(arm, tuple(np.mean(precisions, axis=0).tolist()), float(np.mean(recalls)), pr_auc)
 
 
 def _positives(items: pd.DataFrame) -> NDArray[np.bool_]:
     return (items["tp"] + items["fn"]).to_numpy() > 0
 
 
-def interpolated_precision(
+def _interpolated_precision(
     probabilities_N: NDArray[np.floating], positives_N: NDArray[np.bool_]
 ) -> NDArray[np.floating]:
     """`precision_R`: the highest precision at each of `_RECALLS` or a higher one (Manning et al. 2008, section 8.4).
@@ -156,7 +156,7 @@ def interpolated_precision(
 
 
 @dataclass(frozen=True)
-class ArmPoint:
+class _ArmPoint:
     """The precision and recall of an arm.
 
     Attributes:
@@ -172,15 +172,15 @@ class ArmPoint:
 
 
 @dataclass(frozen=True)
-class Plane(Figure):
+class _Plane(Figure):
     """Precision against recall of the arms."""
 
     baseline: str
-    points: tuple[ArmPoint, ...]
+    points: tuple[_ArmPoint, ...]
     at_threshold: str = ""
 
     @property
-    def living(self) -> tuple[ArmPoint, ...]:
+    def living(self) -> tuple[_ArmPoint, ...]:
         """The arms that predict both classes in some cell; the axes show their range."""
         return tuple(point for point in self.points if point.seeds)
 
@@ -243,16 +243,16 @@ def planes(findings: Findings) -> list[Figure]:
         points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
         if any(point.seeds for point in points):
             title = f"Precision and recall{on_place(compared.place)}"
-            figures.append(Plane(name, title, compared.baseline, tuple(points), compared.at_threshold))
+            figures.append(_Plane(name, title, compared.baseline, tuple(points), compared.at_threshold))
     return figures
 
 
-def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
+def _point(arm: str, cells: pd.DataFrame, metric: str) -> _ArmPoint:
     scored = scores(cells, metric).notna()
     both = pd.DataFrame({name: metric_values(cells, f"test/{name}") for name in ("precision", "recall")})
     both = both[scored].astype("float64").dropna()
     is_collapsed = collapsed(cells, metric)[both.index]
-    return ArmPoint(
+    return _ArmPoint(
         arm,
         t_interval(both["precision"].tolist(), test_per_train(cells)),
         t_interval(both["recall"].tolist(), test_per_train(cells)),
@@ -260,6 +260,6 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
     )
 
 
-def _words(point: ArmPoint) -> str:
+def _words(point: _ArmPoint) -> str:
     num = f", {len(point.collapsed)} of {point.precision.num} runs collapsed" if point.collapsed else ""
     return f"{point.arm} precision {PERCENT.show(point.precision.mean)}, recall {PERCENT.show(point.recall.mean)}{num}"

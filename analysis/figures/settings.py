@@ -73,7 +73,7 @@ class _SettingsFigure(Figure):
 
 
 @dataclass(frozen=True)
-class Slices(_SettingsFigure):
+class _Slices(_SettingsFigure):
     """The score of each trial by each setting alone, with a panel for each setting."""
 
     @property
@@ -139,11 +139,11 @@ class Slices(_SettingsFigure):
 
 def slices(findings: Findings) -> list[Figure]:
     """The slices of a sweep with at least two scored trials and a setting of several values."""
-    return _made(Slices, findings, "slices", "The score by each searched setting")
+    return _made(_Slices, findings, "slices", "The score by each searched setting")
 
 
 @dataclass(frozen=True)
-class ParallelCoordinates(_SettingsFigure):
+class _ParallelCoordinates(_SettingsFigure):
     """A line for each trial through its settings down to its score."""
 
     @property
@@ -202,10 +202,10 @@ class ParallelCoordinates(_SettingsFigure):
 
 def parallel_coordinates(findings: Findings) -> list[Figure]:
     """The lines of a sweep with at least two scored trials and a setting of several values."""
-    return _made(ParallelCoordinates, findings, "parallel_coordinates", "The settings of the best trials")
+    return _made(_ParallelCoordinates, findings, "parallel_coordinates", "The settings of the best trials")
 
 
-_Kind = TypeVar("_Kind", Slices, ParallelCoordinates)
+_Kind = TypeVar("_Kind", _Slices, _ParallelCoordinates)
 
 
 def _made(kind: type[_Kind], findings: Findings, name: str, title: str) -> list[Figure]:
@@ -217,7 +217,7 @@ def _made(kind: type[_Kind], findings: Findings, name: str, title: str) -> list[
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     candidates, fewer = every, "fewer trials"
-    if kind is ParallelCoordinates:
+    if kind is _ParallelCoordinates:
         # In the settings of other losses than those of the best trials, all lines in colour would lie at the dash.
         candidates = [each for each in every if any(value is not None for value in each.values[:_NUM_BEST])]
         fewer = f"none of the {_NUM_BEST} best trials or by fewer trials"

@@ -34,7 +34,7 @@ class ScoredTrial:
 
 
 @dataclass(frozen=True)
-class BestSoFar(Figure):
+class _BestSoFar(Figure):
     """The trials of a sweep, and the best score up to each.
 
     Attributes:
@@ -98,11 +98,11 @@ def best_so_far(findings: Findings) -> list[Figure]:
     if not scored:
         return []
     predictor = constant(trials, metric)
-    return [BestSoFar("best_so_far", "The best so far", metric, scored, predictor.mean if predictor else None)]
+    return [_BestSoFar("best_so_far", "The best so far", metric, scored, predictor.mean if predictor else None)]
 
 
 @dataclass(frozen=True)
-class Importance(Figure):
+class _Importance(Figure):
     """The importance of hyperparameters, with a panel for each loss.
 
     Attributes:
@@ -146,5 +146,5 @@ def importance(findings: Findings) -> list[Figure]:
     if not branches:
         return []
     return [
-        Importance("importance", "Hyperparameter importance for each loss", tuple(branches), tuple(left_out.items()))
+        _Importance("importance", "Hyperparameter importance for each loss", tuple(branches), tuple(left_out.items()))
     ]

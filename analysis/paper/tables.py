@@ -36,7 +36,7 @@ _SYMBOLS: Final = {
     "self_adjusting_dice": "DSC",
 }
 """The names in the paper's Table 2, by our names of the losses."""
-RECORDS: Final = {
+_RECORDS: Final = {
     "ctb5": 18_078,
     "ctb6": 23_416,
     "ud14_chinese": 3_997,
@@ -59,7 +59,7 @@ RECORDS: Final = {
 
 def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
     """The comparisons of a study that were made on a data set of the paper, with all of its training records."""
-    named = [each for each in comparisons(findings) if _only(tag_values(each.cells, schema.PUBLISHED)) in RECORDS]
+    named = [each for each in comparisons(findings) if _only(tag_values(each.cells, schema.PUBLISHED)) in _RECORDS]
     return tuple(each for each in named if not _missing_records(each, findings))
 
 
@@ -71,7 +71,7 @@ def why_not_on_paper_data(findings: Findings) -> str:
     if parts:
         return f"The paper's tables are left out: {', '.join(parts)}."
     names = [_only(tag_values(compared.cells, schema.DATA)) for compared in comparisons(findings)]
-    alike = dict.fromkeys(name for name in names if any(data in name for data in RECORDS))
+    alike = dict.fromkeys(name for name in names if any(data in name for data in _RECORDS))
     if not alike:
         return ""
     return (
@@ -287,7 +287,7 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
 def _missing_records(comparison: Comparison, findings: Findings) -> str:
     """What a part of a data set of the paper lacks; empty for a whole one, other data, and where it was not stored."""
     stored = findings.data_of(comparison.cells).get("read", {}).get("train", {}).get("rows")
-    published = RECORDS.get(_only(tag_values(comparison.cells, schema.PUBLISHED)))
+    published = _RECORDS.get(_only(tag_values(comparison.cells, schema.PUBLISHED)))
     # Releases differ by a few percent.
     if stored is None or published is None or stored >= 0.9 * published:
         return ""

@@ -112,14 +112,14 @@ class ReportTable:
 
     def latex(self) -> str:
         """A table environment; it needs the packages booktabs and xcolor."""
-        cells = [[*map(in_latex, self.shown.columns)], *self._cells(in_latex, _IN_LATEX)]
+        cells = [[*map(_in_latex, self.shown.columns)], *self._cells(_in_latex, _IN_LATEX)]
         head, *rows = [" & ".join(row) + r" \\" for row in cells]
-        notes = [rf"\par\footnotesize {in_latex(note)}" for note in self.notes]
+        notes = [rf"\par\footnotesize {_in_latex(note)}" for note in self.notes]
         return "\n".join(
             [
                 r"\begin{table}[htbp]",
                 r"\centering\small",
-                rf"\caption{{{in_latex(self.title)}}}",
+                rf"\caption{{{_in_latex(self.title)}}}",
                 rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in self.is_right)}}}",
                 *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
                 r"\end{tabular}",
@@ -160,10 +160,10 @@ def in_markdown(text: object) -> str:
     return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False))
 
 
-def in_latex(text: object) -> str:
+def _in_latex(text: object) -> str:
     r"""Text escaped for LaTeX; the sign of a number becomes a minus.
 
-    >>> in_latex("a_b: -0.5 %")
+    >>> _in_latex("a_b: -0.5 %")
     'a\\_b: $-$0.5 \\%'
     """
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", one_line(text).translate(_LATEX))

@@ -11,7 +11,7 @@ import pytest
 from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.by_number import (
-    ScoreByNumber,
+    _ScoreByNumber,
     _side_by_side,
     gain_by_ratio,
     score_by_budget,
@@ -47,7 +47,7 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
         cell("dice", 1, 0.9),
     ]
     (figure,) = gain_by_ratio(study(cells))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert [panel.name for panel in figure.panels] == [AT_HALF]
     (line,) = figure.panels[0].lines
     assert (line.name, line.x) == ("dice", (1.0, 10.0))
@@ -57,8 +57,8 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     easier = [each | {"tags.data": "b", "metrics.test/f1": each["metrics.test/f1"] / 2} for each in cells]
     first, second = gain_by_ratio(study([*(each | {"tags.data": "a"} for each in cells), *easier]))
     assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
-    assert isinstance(first, ScoreByNumber)
-    assert isinstance(second, ScoreByNumber)
+    assert isinstance(first, _ScoreByNumber)
+    assert isinstance(second, _ScoreByNumber)
     assert first.panels[0].lines[0].y == pytest.approx(line.y)
     assert second.panels[0].lines[0].y == pytest.approx([y / 2 for y in line.y])
     of_table = [arm.difference.interval for each in comparisons(study(cells)) for arm in each.arms if arm.difference]
@@ -74,7 +74,7 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
 def test_the_gain_at_tuned_thresholds_is_over_the_baseline_at_its_own() -> None:
     """Finds a gain over the baseline at .5, which a threshold alone would give."""
     (figure,) = gain_by_ratio(study(CELLS))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     half, tuned = figure.panels
     assert (half.name, tuned.name) == (AT_HALF, AT_TUNED)
     assert [line.name for line in tuned.lines] == ["dice", "late"]
@@ -98,7 +98,7 @@ CELLS = [
 def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> None:
     """Finds a panel with the scores of another one, or with other intervals than the tables."""
     (figure,) = score_by_ratio(study(CELLS))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert (figure.name, figure.title) == ("score_by_ratio", "Score against imbalance")
     assert [panel.name for panel in figure.panels] == [AT_HALF, AT_TUNED, PR_AUC]
     for panel, more in zip(figure.panels, (0, 0.1, 0.2), strict=True):
@@ -119,7 +119,7 @@ def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> No
 def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -> None:
     cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 30) for arm in ("plain", "dice") for seed in (1, 2)]
     (figure,) = score_by_ratio(study(cells))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert [panel.name for panel in figure.panels] == [AT_HALF]
     assert not score_by_ratio(study(cells[:4]))
     assert not scores_by_ratio(study(cells[:4]))
@@ -160,7 +160,7 @@ def test_a_negative_score_has_its_cell_and_its_point() -> None:
     shown = {row["arm"]: row for row in table.shown.to_dict("records")}
     assert shown["dice"]["1:100"].startswith("-0.0165 [")
     assert shown["dice"]["score"] == "test/mcc, at the threshold of .5"
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     (dice,) = (line for line in figure.panels[0].lines if line.name == "dice")
     assert dice.y == pytest.approx((0.3535, -0.0165))
     assert "<title>dice, 100 negatives: -0.0165 [" in figure.svg()
@@ -238,7 +238,7 @@ def test_a_score_that_needs_no_threshold_is_one_row_of_its_own_name() -> None:
     (table,) = scores_by_ratio(made)
     assert table.shown["score"].tolist() == ["test/pr_auc (%)"] * 2
     assert not any("threshold" in note or "not tested" in note for note in table.notes)
-    ((panel,),) = (figure.panels for figure in gain_by_ratio(made) if isinstance(figure, ScoreByNumber))
+    ((panel,),) = (figure.panels for figure in gain_by_ratio(made) if isinstance(figure, _ScoreByNumber))
     assert panel.name == "test/pr_auc"
 
 
@@ -255,7 +255,7 @@ def test_each_arm_has_its_line_by_the_budget() -> None:
     """Finds lines that are shifted by one setting, bounds of another arm, and arms that learnt nothing among others."""
     frame = drawn_settings(DEV, TEST)
     (figure,), (made,) = score_by_budget(Findings(frame)), at_budget(Findings(frame))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert (figure.baseline, figure.marked, figure.is_first) == ("cross_entropy", made.budget, True)
     for line, arm in zip(figure.panels[0].lines, made.arms, strict=True):
         assert (line.name, line.x) == (arm.name, tuple(range(1, NUM + 1)))
@@ -284,7 +284,7 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
     beta = "params.loss.tversky.beta"
     of_paper = [each | {beta: 1 - each[ALPHA]} for each in cells]
     assert tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)])) == [figure]
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     (panel,) = figure.panels
     assert panel.name == "scope: batch"
     precision, recall, f1 = panel.lines
@@ -298,9 +298,9 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
     assert tversky_alpha(study(few)) == []
     own = [each | {"tags.test_per_train": "0.5"} for each in cells]
     (figure,) = tversky_alpha(study(own))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert figure.panels[0].lines[0].high[0] == pytest.approx(t_interval([0.11, 0.12, 0.13], 0.5).high)
     of_mcc = [{name.replace("f1", "mcc"): value for name, value in each.items()} for each in cells]
     (figure,) = tversky_alpha(study(of_mcc, metric="test/mcc"))
-    assert isinstance(figure, ScoreByNumber)
+    assert isinstance(figure, _ScoreByNumber)
     assert figure.panels[0].lines[2].low[0] == pytest.approx(t_interval([0.055, 0.06, 0.065], limits=(-1, 1)).low)

@@ -6,7 +6,7 @@ import pytest
 
 from analysis.figures import curves as figures
 from analysis.figures.base import Figure
-from analysis.figures.curves import TrainingCurves, training_curves
+from analysis.figures.curves import _TrainingCurves, training_curves
 from tests.analysis.frames import points, study, sweep
 
 CELLS = [
@@ -16,9 +16,9 @@ CELLS = [
 ]
 
 
-def only(made: list[Figure]) -> TrainingCurves:
+def only(made: list[Figure]) -> _TrainingCurves:
     (figure,) = made
-    assert isinstance(figure, TrainingCurves)
+    assert isinstance(figure, _TrainingCurves)
     return figure
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.comparison import comparisons
-from analysis.figures.differences import Forest, Ranks, critical_difference, forests, ranks
+from analysis.figures.differences import _critical_difference, _Forest, _Ranks, forests, ranks
 from analysis.report import side_by_side
 from analysis.tables.study import comparison
 from tests.analysis.frames import study
@@ -30,7 +30,7 @@ def test_each_arm_has_its_difference_once_with_the_intervals_of_the_table() -> N
     """Finds rows of the tuned threshold, another order or other intervals than the table's, and a wrong grey."""
     findings = study(cells())
     (figure,) = forests(findings)
-    assert isinstance(figure, Forest)
+    assert isinstance(figure, _Forest)
     arms = {arm.name: arm for arm in comparisons(findings)[0].arms}
     assert [(row.arm, row.is_different) for row in figure.rows] == [("dice", True), ("a<b", False)]
     for row in figure.rows:
@@ -48,7 +48,7 @@ def test_the_picture_has_its_numbers_as_text() -> None:
     assert first.startswith("dice +20.04 [")
     assert second.startswith("a&lt;b -0.40 [")
     assert "<!-- test/f1 minus plain (%) -->" in figure.svg()
-    assert isinstance(figure, Forest)
+    assert isinstance(figure, _Forest)
     of_one_seed = replace(figure.rows[0], new_data=replace(figure.rows[0].seeds, low=math.nan, high=math.nan))
     assert "new data" not in replace(figure, rows=(of_one_seed,)).alt
 
@@ -85,7 +85,7 @@ def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart(
     """Finds the worst arm ranked first, an arm ranked on some data sets only, and a diagram that can show nothing."""
     last = scored("e", plain=0.7, dice=0.7, focal=0.6)
     (figure,) = ranks(study([*(cell for data in "abcd" for cell in on(data, tversky=0.9)), *last]))
-    assert isinstance(figure, Ranks)
+    assert isinstance(figure, _Ranks)
     assert figure.num_data_sets == 5
     assert dict(figure.ranks) == {"dice": 1.1, "focal": 2.2, "plain": 2.7}
     assert figure.missing == ("tversky",)
@@ -106,11 +106,11 @@ def test_an_arm_that_failed_on_one_variant_or_encoder_is_not_ranked(tag: str) ->
     hard = [cell | {tag: "hard", "metrics.test/f1": cell["metrics.test/f1"] - 0.4} for cell in easy]
     failed = [cell | {"state": "failed"} if cell["arm"] == "dice" else cell for cell in hard]
     (figure,) = ranks(study([*easy, *failed]))
-    assert isinstance(figure, Ranks)
+    assert isinstance(figure, _Ranks)
     assert (figure.num_data_sets, figure.missing) == (6, ("dice",))
     assert dict(figure.ranks) == {"tversky": 1, "focal": 2, "plain": 3}
     (whole,) = ranks(study([*easy, *hard]))
-    assert isinstance(whole, Ranks)
+    assert isinstance(whole, _Ranks)
     assert (whole.num_data_sets, whole.missing, whole.ranks[0]) == (6, (), ("dice", 1))
     (without_hard,) = ranks(study([*easy, *(cell | {"state": "failed"} for cell in hard)]))
     assert without_hard.alt == whole.alt, "a place without any score favours no arm"
@@ -136,11 +136,11 @@ def test_studies_side_by_side_are_ranked_together() -> None:
 def test_bars_join_the_longest_rows_that_are_not_told_apart() -> None:
     """Finds bars within other bars, and one that joins arms as far apart as the critical difference."""
     places = tuple((str(mean), mean) for mean in (1.0, 2.0, 2.5, 4.0, 5.5))
-    assert Ranks("r", "r", 9, places, 2.0).groups == ((0, 2), (2, 3), (3, 4))
-    assert Ranks("r", "r", 9, places, 1.0).groups == ((1, 2),)
+    assert _Ranks("r", "r", 9, places, 2.0).groups == ((0, 2), (2, 3), (3, 4))
+    assert _Ranks("r", "r", 9, places, 1.0).groups == ((1, 2),)
 
 
 def test_the_critical_difference_is_that_of_the_published_table() -> None:
     """Demsar (2006), table 5(a): q is 2.343 for three and 3.164 for ten classifiers."""
-    assert critical_difference(3, 1) == pytest.approx(2.343 * 2**0.5, abs=2e-3)
-    assert critical_difference(10, 11) == pytest.approx(3.164 * (110 / 66) ** 0.5, abs=2e-3)
+    assert _critical_difference(3, 1) == pytest.approx(2.343 * 2**0.5, abs=2e-3)
+    assert _critical_difference(10, 11) == pytest.approx(3.164 * (110 / 66) ** 0.5, abs=2e-3)

@@ -15,9 +15,9 @@ from sklearn.metrics import precision_recall_curve
 from analysis.figures.precision_recall import (
     _NUM_ARMS,
     _RECALLS,
-    Plane,
-    PrecisionRecallCurves,
-    interpolated_precision,
+    _interpolated_precision,
+    _Plane,
+    _PrecisionRecallCurves,
     planes,
     pr_curves,
 )
@@ -36,7 +36,7 @@ def test_the_curve_is_the_upper_edge_of_that_of_scikit_learn(seed: int, num_valu
     precision_T, recall_T, _ = precision_recall_curve(positives_N, probabilities_N)
     # Its last point, recall 0 with precision 1, is no threshold.
     wanted = [precision_T[:-1][recall_T[:-1] >= recall - 1e-9].max() for recall in _RECALLS]
-    assert interpolated_precision(probabilities_N, positives_N) == pytest.approx(wanted)
+    assert _interpolated_precision(probabilities_N, positives_N) == pytest.approx(wanted)
 
 
 def items(of_label: Mapping[str, float], positives: str) -> str:
@@ -70,7 +70,7 @@ ONE_WRONG = {"a": 0.9, "b": 0.2, "c": 0.3, "d": 0.6}
 def test_the_curve_of_an_arm_is_the_mean_over_its_seeds() -> None:
     """Finds the probability of the label taken for that of the positive class, and sums over seeds."""
     (figure,) = pr_curves(found({"plain": [PERFECT, ONE_WRONG], "dice": [PERFECT]}))
-    assert isinstance(figure, PrecisionRecallCurves)
+    assert isinstance(figure, _PrecisionRecallCurves)
     plain, dice = figure.curves
     assert (plain.arm, dice.arm) == ("plain", "dice")
     assert (plain.pr_auc, plain.recall, dice.pr_auc) == pytest.approx((0.75, 0.75, 0.7))
@@ -84,7 +84,7 @@ def test_the_curve_of_an_arm_is_the_mean_over_its_seeds() -> None:
 def test_equal_probabilities_stay_equal_when_they_are_restored() -> None:
     """Finds a negative ranked behind a positive with the same probability, .1, because 1 - .9 is a little less."""
     (figure,) = pr_curves(found({"plain": [{"a": 0.1, "c": 0.9}]}))
-    assert isinstance(figure, PrecisionRecallCurves)
+    assert isinstance(figure, _PrecisionRecallCurves)
     assert figure.curves[0].precision == pytest.approx((0.5,) * 101)
 
 
@@ -104,7 +104,7 @@ def test_many_arms_are_grey_except_the_best_and_the_baseline() -> None:
     findings = found({"plain": [ONE_WRONG], **arms})
     findings.frame["metrics.test/pr_auc"] = np.linspace(0.1, 0.9, len(findings.frame))
     (figure,) = pr_curves(findings)
-    assert isinstance(figure, PrecisionRecallCurves)
+    assert isinstance(figure, _PrecisionRecallCurves)
     assert [curve.arm for curve in figure.coloured] == [*(f"arm {number}" for number in (8, 7, 6, 5, 4, 3)), "plain"]
     assert figure.caption.endswith("Thin grey: the 3 arms with smaller areas.")
 
@@ -140,7 +140,7 @@ def test_arms_stand_at_their_mean_precision_and_recall() -> None:
         cell("none", 2, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"}),
     ]
     (figure,) = planes(study(cells))
-    assert isinstance(figure, Plane)
+    assert isinstance(figure, _Plane)
     by_arm = {point.arm: point for point in figure.points}
     assert list(by_arm) == ["sharp", "plain", "none"]
     assert by_arm["plain"].precision == t_interval([0.4, 0.6])
@@ -169,7 +169,7 @@ def test_over_splits_of_their_own_the_intervals_are_wider() -> None:
     own = {"tags.test_per_train": "0.5"}
     cells = [cell("plain", seed, 0.5, **pr(0.2 + seed / 5, 0.7), **own) for seed in (1, 2)]
     (figure,) = planes(study(cells))
-    assert isinstance(figure, Plane)
+    assert isinstance(figure, _Plane)
     assert figure.points[0].precision.high == pytest.approx(t_interval([0.4, 0.6], 0.5).high)
 
 

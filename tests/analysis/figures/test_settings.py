@@ -12,9 +12,9 @@ from analysis.figures.settings import (
     _NOT_SEARCHED,
     _NUM_BEST,
     _NUM_SETTINGS,
-    ParallelCoordinates,
-    Slices,
+    _ParallelCoordinates,
     _shown_number,
+    _Slices,
     parallel_coordinates,
     slices,
 )
@@ -40,7 +40,7 @@ def conditional() -> Findings:
     )
 
 
-def drawn(figure: Slices | ParallelCoordinates) -> Canvas:
+def drawn(figure: _Slices | _ParallelCoordinates) -> Canvas:
     canvas = Canvas()
     figure.draw(canvas)
     return canvas
@@ -49,7 +49,7 @@ def drawn(figure: Slices | ParallelCoordinates) -> Canvas:
 def test_trials_are_ranked_and_a_setting_of_one_loss_has_the_trials_of_that_loss() -> None:
     """Finds values beside the score of another trial, failed trials, and settings that only one trial searched."""
     (figure,) = slices(conditional())
-    assert isinstance(figure, Slices)
+    assert isinstance(figure, _Slices)
     assert [(each.number, each.score, each.loss) for each in figure.trials] == [
         (3, 0.9, "focal"),
         (4, 0.7, "dice"),
@@ -75,7 +75,7 @@ def test_trials_are_ranked_and_a_setting_of_one_loss_has_the_trials_of_that_loss
 def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     """Finds axes that are turned round, a log axis in linear parts, and lines that skip a setting."""
     (figure,) = parallel_coordinates(conditional())
-    assert isinstance(figure, ParallelCoordinates)
+    assert isinstance(figure, _ParallelCoordinates)
     assert [row.path for row in figure.rows] == ["loss", "loss.dice.gamma", "lr", "schedule", "dev/f1 (%)"]
     (axes,) = drawn(figure).axes
     first = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 4,"))
@@ -95,7 +95,7 @@ def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> 
     others: dict[str, Any] = dict.fromkeys(many, 5)
     trials = [trial(0.6, rare=1, **many), trial(0.5, rare=2, **doubled), trial(0.4, **others)]
     (figure,) = slices(sweep(trials))
-    assert isinstance(figure, Slices)
+    assert isinstance(figure, _Slices)
     assert [setting.path for setting in figure.settings] == list(many)
     assert figure.caption.endswith("Left out, searched by fewer trials: rare.")
 
@@ -103,7 +103,7 @@ def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> 
 def test_the_best_trials_are_emphasised_and_the_others_stay_behind() -> None:
     """Finds lines in the colour of the best for all trials."""
     (figure,) = parallel_coordinates(sweep([trial(0.1 * number, lr=number) for number in range(1, 9)]))
-    assert isinstance(figure, ParallelCoordinates)
+    assert isinstance(figure, _ParallelCoordinates)
     (axes,) = drawn(figure).axes
     assert len([line for line in axes.lines if line.get_gid()]) == _NUM_BEST
     (others,) = axes.collections

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from analysis.figures.sweep import BestSoFar, Importance, best_so_far, importance
+from analysis.figures.sweep import _BestSoFar, _Importance, best_so_far, importance
 from analysis.sweep import LEAST_TRIALS, importances
 from tests.analysis.frames import study, sweep
 
@@ -20,7 +20,7 @@ def trial(loss: str | None, score: float | None, **columns: Any) -> dict[str, An
 def test_the_best_so_far_never_falls_and_a_trial_without_a_score_keeps_its_place() -> None:
     trials = [trial("dice", 0.3), trial("focal", None), trial("focal", 0.6, state="pruned"), trial("dice", 0.5)]
     (figure,) = best_so_far(sweep(trials))
-    assert isinstance(figure, BestSoFar)
+    assert isinstance(figure, _BestSoFar)
     assert [each.number for each in figure.trials] == [1, 3, 4]
     assert figure.best == (0.3, 0.6, 0.6)
     assert [each.state for each in figure.trials] == ["done", "pruned", "done"]
@@ -72,6 +72,6 @@ def test_too_few_trials_say_nothing() -> None:
     assert importances(sweep(searched(LEAST_TRIALS - 1)).frame) == ([], {"dice": LEAST_TRIALS - 1})
     assert importance(sweep(searched(LEAST_TRIALS - 1))) == []
     (figure,) = importance(sweep([*searched(LEAST_TRIALS), trial("focal", 0.4)]))
-    assert isinstance(figure, Importance)
+    assert isinstance(figure, _Importance)
     assert "Left out, with fewer than 20 scored trials: focal (1)." in figure.caption
     assert not any(math.isnan(each.importance) for each in figure.branches[0].parameters)

@@ -13,7 +13,7 @@ from analysis.formats import ScoreFormat
 from analysis.frames import Findings
 from analysis.report import TABLES
 from analysis.statistics.intervals import Interval
-from analysis.tables.base import ReportTable, in_latex, in_markdown
+from analysis.tables.base import ReportTable, _in_latex, in_markdown
 from analysis.tables.runs import all_runs
 from dice_ray.errors import one_line
 from tests.analysis.experiments import experiments
@@ -92,11 +92,11 @@ def test_no_cell_of_a_csv_file_is_a_formula() -> None:
 
 
 def test_latex_escapes_what_it_reads() -> None:
-    assert in_latex("50 % of a_b & {c} #1 $x$") == r"50 \% of a\_b \& \{c\} \#1 \$x\$"
-    assert in_latex("\\~^<>|[*]") == (
+    assert _in_latex("50 % of a_b & {c} #1 $x$") == r"50 \% of a\_b \& \{c\} \#1 \$x\$"
+    assert _in_latex("\\~^<>|[*]") == (
         r"\textbackslash{}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}{[}{*}{]}"
     )
-    assert in_latex("-0.5, self-adjusting, e-5") == "$-$0.5, self-adjusting, e-5"
+    assert _in_latex("-0.5, self-adjusting, e-5") == "$-$0.5, self-adjusting, e-5"
     assert in_markdown("a|b_<c>") == r"a\|b\_&lt;c&gt;"
     assert one_line("a\nb\tc") == "a b c"
 
