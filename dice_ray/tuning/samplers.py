@@ -34,9 +34,6 @@ from dice_ray.user_code import load
 
 _Made = TypeVar("_Made")
 
-BRUTE_FORCE: Final = "brute_force"
-SECONDS: Final = "seconds"
-"""The objective that is the training time of a run; every other one is a metric of dev."""
 TRIAL_STATES: Final = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 """Optuna's state of a trial, by ours."""
 _NUM_TRIED: Final = 32
@@ -162,12 +159,12 @@ def may_be_stopped(optuna_study: Study) -> None:
 
 
 def metric_of(objective: str) -> str:
-    """The metric that is stored for an objective.
+    """The metric that is stored for an objective: the training time of a run, or a metric of dev.
 
     >>> metric_of("recall"), metric_of("seconds")
     ('dev/recall', 'train/seconds')
     """
-    return f"train/{SECONDS}" if objective == SECONDS else f"dev/{objective}"
+    return "train/seconds" if objective == "seconds" else f"dev/{objective}"
 
 
 def mode_of(objective: str) -> Literal["min", "max"]:
@@ -195,7 +192,7 @@ def objective_values(
         return [max(score for _, score in curve)]
     _, best = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
     # The evaluation has no F1 of such a type; all other metrics are in every evaluation.
-    return [(metrics[-1] if name == SECONDS else best).get(metric_of(name), 0.0) for name in objectives]
+    return [(metrics[-1] if name == "seconds" else best).get(metric_of(name), 0.0) for name in objectives]
 
 
 class _PartOfStudy(Study):
@@ -267,7 +264,7 @@ _SAMPLERS: Final[Mapping[str, Callable[[int], BaseSampler]]] = {
     "random": RandomSampler,
     # With Optuna's population of 50, a search of some dozen trials would stay in its first, random generation.
     "nsga2": lambda seed: NSGAIISampler(population_size=16, seed=seed),
-    BRUTE_FORCE: BruteForceSampler,
+    "brute_force": BruteForceSampler,
 }
 _PRUNERS: Final[Mapping[str, Callable[[], BasePruner]]] = {
     "asha": lambda: SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),

@@ -27,7 +27,6 @@ from dice_ray.settings import Flat
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.samplers import (
-    BRUTE_FORCE,
     TRIAL_STATES,
     may_be_stopped,
     mode_of,
@@ -97,7 +96,7 @@ class SweepSearcher(OptunaSearch):
         self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in history.specs)
         self._resumed: deque[TrialSpec] = deque(history.unfinished)
         self._results: dict[str, dict[int, TrialResult]] = {}
-        self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
+        self._tries_each_once: bool = plan.sampler == "brute_force"
         for past in (known, history):
             for outcome in past.outcomes.values() if past is not None else ():
                 spec = past.specs[outcome.id]

@@ -27,7 +27,7 @@ from dice_ray.tuning import samplers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import Plan, Schedule
 from dice_ray.tuning.ranking import best_in, ranked_in
-from dice_ray.tuning.samplers import BRUTE_FORCE, SECONDS, metric_of, signed_metric
+from dice_ray.tuning.samplers import metric_of, signed_metric
 from dice_ray.tuning.space import Space, check_suggested
 from dice_ray.user_code import Address
 
@@ -114,7 +114,7 @@ class SweepPlan(Plan):
     def remaining(self, ledger: Ledger, address: str | None) -> tuple[int, int]:
         num_ended = len(ledger.searched().outcomes)
         missing = self.trials - num_ended
-        if missing and self.sampler == BRUTE_FORCE:
+        if missing and self.sampler == "brute_force":
             missing = self._num_untried(ledger, missing, address)
         if missing:
             missing += len(self.model_copy(update={"trials": num_ended + missing}).placeholder_ids())
@@ -207,7 +207,7 @@ class SweepPlan(Plan):
         return not self.objectives
 
     def kept_metrics(self) -> list[str]:
-        return [metric_of(name) for name in self.objectives if name != SECONDS]
+        return [metric_of(name) for name in self.objectives if name != "seconds"]
 
     def retained(self, history: History) -> set[str] | None:
         """The best trial, and those that may be run again.
@@ -272,7 +272,7 @@ class SweepPlan(Plan):
     def _is_exhausted(self, ledger: Ledger, address: str | None) -> bool:
         """Whether a sweep by brute force has tried every configuration of its space."""
         history = ledger.searched()
-        if self.sampler != BRUTE_FORCE or history.unfinished or not history.outcomes:
+        if self.sampler != "brute_force" or history.unfinished or not history.outcomes:
             return False
         return not self._num_untried(ledger, 1, address)
 
@@ -315,7 +315,7 @@ class SweepPlan(Plan):
         prepared = prepare(base)
         few = [row for row in prepared.dev.rows if row["record"] < 64]
         names = prepared.task.metric_names(prepared.dev.records, few, prepared.tokenizer, base.model)
-        known = [*(name for name in names if metric(name).is_score), SECONDS]
+        known = [*(name for name in names if metric(name).is_score), "seconds"]
         for name in self.objectives:
             if name not in known:
                 raise UnknownNameError("objective", name, known)
