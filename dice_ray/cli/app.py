@@ -8,19 +8,16 @@ import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from dice_ray.cli.cluster import SUBMITTED, doctor, submit
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
-from dice_ray.cli.examples import epilog
 from dice_ray.cli.layout import WIDTH
 from dice_ray.cli.options import EVERYWHERE
 from dice_ray.cli.printing import print_text
-from dice_ray.cli.results import export_optuna, export_preset, report, runs, ui
-from dice_ray.cli.search import ablate, resume, train, tune
-from dice_ray.cli.trained import evaluate, export, predict
+from dice_ray.cli.results import evaluate, export, export_optuna, export_preset, predict, report, runs, ui
+from dice_ray.cli.training import SUBMITTED, ablate, doctor, resume, submit, train, tune
 from dice_ray.errors import DiceRayError, cut
 from dice_ray.run.signals import interrupt
 
@@ -33,14 +30,14 @@ app = typer.Typer(
 )
 
 
-def print_version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         typer.echo(f"dice-ray {version('dice-ray')}")
         raise typer.Exit
 
 
 @app.callback()
-def options(
+def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     verbose: Annotated[
         bool,
@@ -49,32 +46,139 @@ def options(
         ),
     ] = False,
     show_version: Annotated[
-        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Which loss, with which settings, on my data, and is the difference real?"""
 
 
-COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Your data": {"init": init, "inspect": inspect, "validate": validate},
-    "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
-    "On a cluster": {"doctor": doctor, "submit": submit},
-    "Results": {
-        "report": report,
-        "runs": runs,
-        "ui": ui,
-        "export-preset": export_preset,
-        "export-optuna": export_optuna,
+_COMMANDS: Final[dict[str, dict[str, tuple[Callable[..., None], str, str]]]] = {
+    "Your data": {
+        "init": (
+            init,
+            "dice-ray init train.tsv --test test.tsv --out mine.yaml",
+            "dice-ray init tickets.csv --text-column body --label-column urgent",
+        ),
+        "inspect": (
+            inspect,
+            "dice-ray inspect mine.yaml  # also writes CSV files and a plot",
+            "dice-ray inspect mrpc wnut17 mine.yaml --out counts",
+        ),
+        "validate": (
+            validate,
+            "dice-ray validate mine.yaml",
+            "dice-ray validate mrpc --set loss.focal.gamma=3",
+        ),
     },
-    "Trained models": {"predict": predict, "evaluate": evaluate, "export": export},
-    "Reference": {"list": list_names, "losses": losses, "cache": cache},
+    "Train, search, compare": {
+        "train": (
+            train,
+            "dice-ray train mine.yaml --set loss=dice --name first",
+            "dice-ray train mrpc --set training.epochs=5 --dry-run  # only an estimate",
+        ),
+        "tune": (
+            tune,
+            "dice-ray tune mine.yaml --trials 32 --max-hours 2 --name search",
+            "dice-ray tune mrpc --space joint_tuning:focal --seeds 3",
+        ),
+        "ablate": (
+            ablate,
+            "dice-ray ablate loss_comparison --data mine.yaml --seeds 10 --name losses",
+            "dice-ray ablate mining --data mrpc --arm cross_entropy --dry-run",
+        ),
+        "resume": (
+            resume,
+            "dice-ray resume search",
+            "dice-ray resume search --trials 32  # 32 more",
+        ),
+    },
+    "On a cluster": {
+        "doctor": (
+            doctor,
+            "dice-ray doctor --address head:6379",
+            "dice-ray doctor mine.yaml --set launch.gpus=1",
+        ),
+        "submit": (
+            submit,
+            "dice-ray submit -- tune mine.yaml --trials 256 --name search",
+            "dice-ray submit --runs /shared/runs --follow -- resume search",
+        ),
+    },
+    "Results": {
+        "report": (
+            report,
+            "dice-ray report losses --open",
+            "dice-ray report losses search --out both  # side by side",
+        ),
+        "runs": (
+            runs,
+            "dice-ray runs  # all experiments",
+            "dice-ray runs search --json",
+        ),
+        "ui": (
+            ui,
+            "dice-ray ui",
+            "dice-ray ui --port 8080",
+        ),
+        "export-preset": (
+            export_preset,
+            "dice-ray export-preset search best.yaml",
+            "dice-ray export-preset search/0003 third.yaml  # one of its trials",
+        ),
+        "export-optuna": (
+            export_optuna,
+            "dice-ray export-optuna search study.db",
+            "dice-ray export-optuna search study.db --json",
+        ),
+    },
+    "Trained models": {
+        "predict": (
+            predict,
+            "dice-ray predict first new.tsv --out predicted.tsv",
+            "cat new.txt | dice-ray predict first - --threshold 0.3",
+        ),
+        "evaluate": (
+            evaluate,
+            "dice-ray evaluate first test --items items.csv",
+            "dice-ray evaluate losses/dice/1 labelled.tsv",
+        ),
+        "export": (
+            export,
+            "dice-ray export first model",
+            "dice-ray export search/0003 --push my-org/model  # to the Hugging Face hub",
+        ),
+    },
+    "Reference": {
+        "list": (
+            list_names,
+            "dice-ray list",
+            "dice-ray list --json",
+        ),
+        "losses": (
+            losses,
+            "dice-ray losses self_adjusting_dice",
+            "dice-ray losses --plot derivatives.png",
+        ),
+        "cache": (
+            cache,
+            "dice-ray cache",
+            "dice-ray cache --clear --older-than 30d",
+        ),
+    },
 }
-"""Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
-for heading, commands in COMMANDS.items():
-    for name, command in commands.items():
-        # Options behind the command that is submitted are its own.
-        settings = {"allow_interspersed_args": name != "submit"}
-        app.command(name, rich_help_panel=heading, epilog=epilog(name), context_settings=settings)(command)
+"""Every command by its heading and name, in the order in which a user needs them, with two examples for its help.
+
+In the examples `mine.yaml` is what `init` writes, `first` is a run, `search` a sweep and `losses` a study.
+"""
+for _heading, _commands in _COMMANDS.items():
+    for _name, (_command, *_examples) in _commands.items():
+        app.command(
+            _name,
+            rich_help_panel=_heading,
+            epilog="\n\n".join(["Examples:", *_examples]),  # a paragraph each, since Typer joins single lines
+            # Options behind the command that is submitted are its own.
+            context_settings={"allow_interspersed_args": _name != "submit"},
+        )(_command)
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -10,20 +10,14 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from dice_ray import api
-from dice_ray.cli.app import app
-from dice_ray.cli.examples import EXAMPLES
+from dice_ray.cli.app import _COMMANDS, app
 
 PRESET_OF_INIT = "mine.yaml"
 
 
-def test_every_command_has_examples() -> None:
-    group = get_command(app)
-    assert isinstance(group, TyperGroup)
-    assert EXAMPLES.keys() == group.commands.keys()
-
-
 @pytest.mark.parametrize(
-    ("name", "example"), [(name, example) for name, examples in EXAMPLES.items() for example in examples]
+    ("name", "example"),
+    [(name, example) for group in _COMMANDS.values() for name, (_, *two) in group.items() for example in two],
 )
 def test_an_example_is_shown_whole_and_can_be_run(name: str, example: str) -> None:
     """Finds renamed options, presets and settings, and lines that the help of a terminal of 80 columns would wrap."""
