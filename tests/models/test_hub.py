@@ -10,18 +10,13 @@ from huggingface_hub import constants
 
 from dice_ray.errors import DiceRayError, InputError, RunError
 from dice_ray.models.hub import check, push
-from tests.models.hub_server import TOKEN, Hub, hub_server
+from tests.models.hub_server import TOKEN, Hub, logged_in
 
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     """A hub that this process is logged in to."""
-    with hub_server() as server:
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "ENDPOINT", server.endpoint)
-        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
-        monkeypatch.setattr(constants, "AGENT_HARNESSES_PATH", str(tmp_path / "harnesses.json"))
-        monkeypatch.setenv("HF_TOKEN", TOKEN)
+    with logged_in(monkeypatch, tmp_path) as server:
         yield server
 
 
