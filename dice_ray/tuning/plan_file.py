@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar, cast
@@ -77,8 +78,12 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     model = SweepPlan if kind == "sweep" else StudyPlan
     try:
         plan = model.model_validate(values)
+        # Fails for half of a surrogate pair, which YAML can escape and no file can hold.
+        json.dumps(plan.model_dump(mode="json"), ensure_ascii=False).encode()
     except ValidationError as error:
         raise _not_a_plan(path, problems_of(error, model)) from error
+    except ValueError as error:
+        raise _not_a_plan(path, ["it must be text without half of a surrogate pair"]) from error
     try:
         unsealed_text(content)
     except ValueError as error:
