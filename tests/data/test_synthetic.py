@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dice_ray.data.records import QueryRecord, QuestionRecord, TaggedRecord
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.data.synthetic.labels import _CLEAR, _DOUBTFUL, _LABELS
 from dice_ray.data.synthetic.pairs import _MESSAGES, _REPLIES
@@ -26,24 +26,6 @@ def cues(first: str, second: str) -> tuple[str, str]:
     return message, reply
 
 
-@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
-def test_the_settings_hold_in_every_split(size: int, share: float, noise: float, seed: int) -> None:
-    splits = generate(SyntheticConfig(size=size, positive_share=share, noise=noise, seed=seed))
-    assert {split: len(records) for split, records in splits.items()} == {
-        "train": size,
-        "dev": size // 2,
-        "test": size // 2,
-    }
-    for records in splits.values():
-        positives = [record for record in records if record.label == "1"]
-        assert 1 <= len(positives) < len(records)
-        assert abs(len(positives) - share * len(records)) <= 1
-        found = [cues(record.first, record.second) for record in positives]
-        assert set(found) <= {("clear", "open"), ("doubtful", "open")}
-        assert found.count(("doubtful", "open")) == round(noise * len(positives))
-        assert ("clear", "open") not in [cues(record.first, record.second) for record in records if record.label == "0"]
-
-
 def test_the_planted_scores_of_a_perfect_model_at_the_default_settings() -> None:
     records = generate(SyntheticConfig(size=4000))["train"]
     found = [(cues(record.first, record.second), bool(record.label == "1")) for record in records]
@@ -52,6 +34,7 @@ def test_the_planted_scores_of_a_perfect_model_at_the_default_settings() -> None
         hits = sum(label for cue, label in found if cue in predicted)
         return 2 * hits / (sum(cue in predicted for cue, _ in found) + sum(label for _, label in found))
 
+    assert {cue for cue, label in found if label} == {("clear", "open"), ("doubtful", "open")}
     doubtful = [label for cue, label in found if cue == ("doubtful", "open")]
     assert sum(doubtful) / len(doubtful) == pytest.approx(DOUBTFUL_POSITIVE, abs=0.001)
     assert f1({("clear", "open")}) == pytest.approx(0.67, abs=0.005)
@@ -72,9 +55,9 @@ def test_the_settings_hold_in_sentences_with_names(size: int, share: float, nois
         assert sum(found) == round(noise * len(spans))
 
 
-@pytest.mark.parametrize("kind", ["tagging", "queries"])
-def test_more_names_than_sentences_have_room_for_are_refused(kind: str) -> None:
-    with pytest.raises(ValidationError, match=rf"positive_share must be at most 0\.1 for {kind}, got 0\.3"):
+@pytest.mark.parametrize(("kind", "most"), [("tagging", 0.1), ("queries", 0.1), ("labels", 0.2)])
+def test_more_positives_than_there_is_room_for_are_refused(kind: str, most: float) -> None:
+    with pytest.raises(ValidationError, match=rf"positive_share must be at most {most} for {kind}, got 0\.3"):
         SyntheticConfig.model_validate({"kind": kind, "positive_share": 0.3})
 
 
@@ -150,16 +133,6 @@ def _predicted(record: TaggedRecord, firsts: dict[str, str], named: set[str]) ->
     return found
 
 
-@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
-def test_the_settings_hold_in_texts(size: int, share: float, noise: float, seed: int) -> None:
-    splits = generate(SyntheticConfig(kind="texts", size=size, positive_share=share, noise=noise, seed=seed))
-    for records in splits.values():
-        rare = [record.text for record in records if record.labels == (_RARE,)]
-        assert 1 <= len(rare) < len(records)
-        assert abs(len(rare) - share * len(records)) <= 1
-        assert sum(any(phrase in text for phrase in TOPICS["doubtful"]) for text in rare) == round(noise * len(rare))
-
-
 def evidence(record: QuestionRecord) -> tuple[str, str]:
     """What in the context could answer the question: the clear name of its kind, and the doubtful one."""
     kind = {"who": "PER", "where": "LOC"}[record.question.split()[0]]
@@ -171,24 +144,6 @@ def evidence(record: QuestionRecord) -> tuple[str, str]:
         ends = [place + 1 + (words[place + 1] in seconds) for place in places]
         found[name] = "".join(" ".join(words[place:end]) for place, end in zip(places, ends, strict=True))
     return found[kind], found["doubtful"]
-
-
-@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
-def test_the_settings_hold_in_questions(size: int, share: float, noise: float, seed: int) -> None:
-    splits = generate(SyntheticConfig(kind="questions", size=size, positive_share=share, noise=noise, seed=seed))
-    for records in splits.values():
-        answered = [record for record in records if record.answers]
-        assert 1 <= len(answered) < len(records)
-        assert abs(len(answered) - share * len(records)) <= 1
-        for record in records:
-            clear, doubtful = evidence(record)
-            assert record.impossible != bool(record.answers)
-            assert not (clear and doubtful)
-            assert not (record.impossible and clear)
-            for (span,) in record.answers:
-                assert record.context[span.start :].startswith(span.text)
-                assert span.text == clear or span.text == doubtful
-        assert sum(bool(evidence(record)[1]) for record in answered) == round(noise * len(answered))
 
 
 def test_a_perfect_reader_has_the_planted_scores() -> None:
@@ -206,6 +161,44 @@ def test_a_perfect_reader_has_the_planted_scores() -> None:
     names = ("f1", "has_answer_f1", "no_answer_f1")
     assert [leaves[name] for name in names] == pytest.approx([0.85, 0.75, 1], abs=0.001)
     assert [takes[name] for name in names] == pytest.approx([0.775, 1, 0.4375], abs=0.001)
+
+
+def is_positive(record: PairRecord | TextRecord | QuestionRecord) -> bool:
+    if isinstance(record, QuestionRecord):
+        return not record.impossible
+    return record.labels in (("1",), (_RARE,))
+
+
+def is_doubtful(record: PairRecord | TextRecord | QuestionRecord) -> bool:
+    if isinstance(record, QuestionRecord):
+        return bool(evidence(record)[1])
+    phrases = _MESSAGES["doubtful"] if isinstance(record, PairRecord) else TOPICS["doubtful"]
+    return any(phrase in record.content[0] for phrase in phrases)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts", "questions"])
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_settings_hold_in_every_split(kind: str, size: int, share: float, noise: float, seed: int) -> None:
+    written = {"kind": kind, "size": size, "positive_share": share, "noise": noise, "seed": seed}
+    splits = generate(SyntheticConfig.model_validate(written))
+    assert [len(records) for records in splits.values()] == [size, size // 2, size // 2]
+    for records in splits.values():
+        positives = [record for record in records if is_positive(record)]
+        assert 1 <= len(positives) < len(records)
+        assert abs(len(positives) - share * len(records)) <= 1
+        assert sum(map(is_doubtful, positives)) == round(noise * len(positives))
+
+
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_text_holds_the_answer_of_a_question(size: int, share: float, noise: float, seed: int) -> None:
+    config = SyntheticConfig(kind="questions", size=size, positive_share=share, noise=noise, seed=seed)
+    for record in generate(config)["train"]:
+        clear, doubtful = evidence(record)
+        assert record.impossible != bool(record.answers)
+        assert not (clear and (doubtful or record.impossible))
+        for (span,) in record.answers:
+            assert record.context[span.start :].startswith(span.text)
+            assert span.text in (clear, doubtful)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -235,11 +228,6 @@ def test_the_settings_hold_in_messages_with_several_labels(size: int, share: flo
         for record in records:
             clear = teams(record.text, _CLEAR)
             assert clear <= set(record.labels) <= clear | teams(record.text, _DOUBTFUL)
-
-
-def test_more_labels_than_messages_have_room_for_are_refused() -> None:
-    with pytest.raises(ValidationError, match=r"positive_share must be at most 0\.2 for labels, got 0\.3"):
-        SyntheticConfig(kind="labels", positive_share=0.3)
 
 
 def test_a_perfect_model_of_several_labels_has_the_planted_scores() -> None:
