@@ -226,19 +226,17 @@ class TaskBranch(Branch, ABC):
     """The configuration of a task: one branch of `task`, which builds the task.
 
     Attributes:
-        metric: The task's usual metric.
         records: The types of records that the task reads.
         classifies_texts: Whether a whole text has labels, from a head that pools the tokens; none may be new in dev or
             test.
     """
 
-    metric: ClassVar[str]
     classifies_texts: ClassVar[bool] = False
     records: ClassVar[tuple[type[Record], ...]]
 
     def objective(self) -> str:
-        """The metric that decides, on dev, which checkpoint and which trial is best."""
-        return self.metric
+        """The metric that decides, on dev, which checkpoint and which trial is best; by default `f1`."""
+        return "f1"
 
     def own_metric(self) -> str | None:
         """The address of the user's own metric, if that is the objective."""

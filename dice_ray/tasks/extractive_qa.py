@@ -60,7 +60,6 @@ class ExtractiveQAConfig(WindowedBranch):
     """
 
     name = "extractive_qa"
-    metric = "f1"
     records = (QuestionRecord,)
 
     formulation: Literal["position", "token"] = "position"

@@ -86,7 +86,6 @@ class MrcNerConfig(WindowedBranch):
     """
 
     name = "mrc_ner"
-    metric = "f1"
     records = (TaggedRecord, NestedRecord, QueryRecord)
 
     queries: str | dict[str, _QueryText] | None = None

@@ -43,7 +43,6 @@ class TaggingConfig(WindowedBranch):
     """
 
     name = "tagging"
-    metric = "f1"
     records = (TaggedRecord,)
 
     tags: Literal["spans", "plain"] = "spans"

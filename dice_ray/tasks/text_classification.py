@@ -70,7 +70,6 @@ class TextClassificationConfig(WindowedBranch):
     """
 
     name = "text_classification"
-    metric = "accuracy"
     classifies_texts = True
     records: ClassVar[tuple[type[Record], ...]] = (TextRecord, PairRecord)
 
@@ -142,7 +141,6 @@ class TextClassificationConfig(WindowedBranch):
         return tuple(sorted(labels, key=lambda label: label == self.positive))
 
     def label_counts(self, records: Sequence[_Classified]) -> Counter[str]:
-        """The number of texts with each label."""
         return Counter(label for record in records for label in record.labels)
 
     def negatives_and_positives(self, records: Sequence[_Classified]) -> tuple[int, int]:
@@ -171,7 +169,6 @@ class SentencePairConfig(TextClassificationConfig):
     """
 
     name = "sentence_pair"
-    metric = "f1"
     records = (PairRecord,)
     labels: ClassVar[Literal["one"]] = "one"  # type: ignore[misc]  # fixed here, so no setting
     stride: ClassVar[int] = 0  # type: ignore[misc]
@@ -179,6 +176,10 @@ class SentencePairConfig(TextClassificationConfig):
     positive: str = "1"
     score: Address = "f1"
     link: Literal["softmax", "sigmoid"] = "softmax"
+
+    def negatives_and_positives(self, records: Sequence[_Classified]) -> tuple[int, int]:
+        """Pairs of the other label, and of the positive one."""
+        return super().negatives_and_positives(records)
 
 
 class TextTask(Task[_Classified]):
@@ -308,14 +309,13 @@ class OneLabel(TextTask):
         metrics |= self.own_metric(metrics, *names)
         at_threshold_N = probabilities_NC[:, 1] > decisions.get("threshold", UNTUNED_THRESHOLD)
         tuned_items = self._items(records, labels_N, at_threshold_N) if decisions else ()
+        own_N = probabilities_NC[range(len(labels_N)), labels_N]
         return Scores(
             metrics,
             collapsed=len(np.unique(predicted_N)) == 1,
             items=self._items(records, labels_N, predicted_N),
             tuned_items=tuned_items,
-            label_probabilities=dict(
-                zip((record.id for record in records), probabilities_NC[range(len(labels_N)), labels_N], strict=True)
-            ),
+            label_probabilities={record.id: float(p) for record, p in zip(records, own_N, strict=True)},
             classes=by_class,
         )
 
@@ -338,7 +338,6 @@ class _SeveralLabels(TextTask):
         return [int(index in present) for index in range(len(self.classes))]
 
     def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        """Every label above the threshold."""
         return np.flatnonzero(probabilities_C > decisions["threshold"]).tolist()
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
@@ -363,11 +362,7 @@ class _SeveralLabels(TextTask):
             "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
         }
         metrics |= chosen_f_beta(self.config.score, sum(counts, Counts()))
-        names = [
-            [[self.classes[index] for index in np.flatnonzero(of_text)] for of_text in of]
-            for of in (gold_NC, predicted_NC)
-        ]
-        metrics |= self.own_metric(metrics, *names)
+        metrics |= self.own_metric(metrics, self._names(gold_NC), self._names(predicted_NC))
         ids = [record.id for record in records]
         return Scores(
             metrics,
@@ -376,6 +371,9 @@ class _SeveralLabels(TextTask):
             tuned_items=item_counts(ids, gold_NC, at_threshold_NC),
             classes=by_label,
         )
+
+    def _names(self, has_NC: NDArray[np.bool_]) -> list[list[str]]:
+        return [[self.classes[index] for index in np.flatnonzero(has_C)] for has_C in has_NC]
 
     def _constants(self, gold_NC: NDArray[np.bool_]) -> dict[str, float]:
         """The scores of predicting the same labels for every text: both F1, and the score that decides."""
