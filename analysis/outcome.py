@@ -7,7 +7,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from analysis.comparison import comparisons
 from analysis.data_sets import sentence_over_data_sets
@@ -18,10 +18,6 @@ from analysis.sweep import LEAST_TRIALS, best_trial, too_few
 from analysis.verdict import verdicts
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
-
-if TYPE_CHECKING:
-    from analysis.frames import Findings
-
 
 _LONGEST: Final = 250
 """MLflow's limit of a metric's name."""

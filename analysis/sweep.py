@@ -200,11 +200,8 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     Each loss is analysed separately: a parameter of one loss is missing in the trials of the others, so that one
     analysis of all trials would drop it or weigh it by how often its loss was drawn.
     """
-    trials = of_kind(frame, "trial")
-    if trials.empty:
-        return [], {}
-    score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
-    trials, branches, few = trials.loc[score.index], list[_Shuffled](), {}
+    trials, score = _scored(frame)
+    branches, few = list[_Shuffled](), {}
     for loss, group in trials.groupby(losses(trials)):
         if len(group) < LEAST_TRIALS:
             few[str(loss)] = len(group)
@@ -215,12 +212,18 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
 
 def too_few(frame: pd.DataFrame) -> dict[str, int]:
     """The number of scored trials of each loss of a sweep in which no loss has enough; else empty."""
+    trials, _ = _scored(frame)
+    counts = {str(loss): int(num) for loss, num in losses(trials).value_counts().items()}
+    return counts if max(counts.values(), default=LEAST_TRIALS) < LEAST_TRIALS else {}
+
+
+def _scored(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
+    """The trials of a sweep that have a score, and these scores."""
     trials = of_kind(frame, "trial")
     if trials.empty:
-        return {}
+        return trials, pd.Series(dtype="float64")
     score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
-    counts = {str(loss): int(num) for loss, num in losses(trials.loc[score.index]).value_counts().items()}
-    return counts if max(counts.values(), default=LEAST_TRIALS) < LEAST_TRIALS else {}
+    return trials.loc[score.index], score
 
 
 def _searched(trials: pd.DataFrame) -> list[str]:

@@ -90,28 +90,11 @@ def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
     ]
 
 
-def test_the_winner_is_the_one_that_the_table_names() -> None:
-    made = report(study(cells(10, 0.1)))
-    first, better, levels, *_, last = made.summary
-    assert first.startswith("Winner: dice, significantly better than every other arm")
-    assert first in made.tables[0].notes
-    assert better == "Significantly better than plain on this test set (Holm p <= 0.05): dice +10.00."
-    assert levels == "test/f1 (%), 10 seeds: plain has 50.55 [50.33, 50.77]."
-    assert last == "All 20 runs finished."
-    assert f"\n\n{first}\n" in made.text()
-
-
 def test_the_warning_of_few_items_is_repeated() -> None:
     """One that the study stored at its start: for dev too, of which a report knows nothing else."""
     made = study(cells(5, 0.1))
     made.frame.loc[made.frame["kind"] == "study", "tags.few_items"] = "Warning: a\nWarning: b"
     assert [sentence for sentence in summary(made) if sentence.startswith("Warning")] == ["Warning: a", "Warning: b"]
-
-
-def test_each_data_set_has_its_own_sentences() -> None:
-    sentences = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
-    assert sentences[0].startswith("On a: Winner: dice")
-    assert any(sentence.startswith("On b: Winner: plain") for sentence in sentences)
 
 
 def test_a_sweep_of_few_trials_says_why_it_shows_no_importance() -> None:

@@ -206,31 +206,6 @@ def test_failed_and_collapsed_cells_are_counted_and_listed(reports: dict[str, Re
     assert "the loss must be finite, got nan | step 3" in made.text()
 
 
-def test_an_arm_with_few_seeds_is_named_and_the_others_are_compared(frames: dict[str, pd.DataFrame]) -> None:
-    frame = frames["study"]
-    few = "Not compared, with fewer than 5 seeds shared with cross_entropy: focal with 4 seeds."
-    made, without = report(frame), report(frame[frame["arm"] != "focal"])
-    assert few in made.summary
-    assert few not in without.summary
-    better = "dice (tuned threshold) +3.60, dice +5.20"
-    expected = (
-        f"Significantly better than cross_entropy on this test set (Holm p <= 0.05): {better}; worse: {NASTY} -70.40."
-    )
-    assert expected in without.summary
-    assert without.summary[0] in without.tables[0].notes
-
-
-def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
-    frame = frames["study"].copy()
-    frame.loc[frame["seed"] > 2, ["tags.data", "tags.published"]] = ["other", None]
-    made = report(frame)
-    assert [table.name for table in made.tables] == [
-        *("comparison_1", "comparison_2", "across_data_sets", "paper_table_7", "paper_table_2", "without_score")
-    ]
-    assert rows(made, "comparison_2")["dice"]["mean"] == pytest.approx(0.76)
-    assert "on other" in made.tables[1].title
-
-
 def test_a_cell_that_ran_again_counts_once(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"]
     again = frame[frame["id"] == "1-0"].copy()
@@ -347,23 +322,6 @@ def test_what_each_loss_reached(reports: dict[str, Report]) -> None:
     assert math.isnan(reached["tversky"]["best"])
     assert reached["constant predictor"]["best"] == 0.4
     assert list(rows(made, "without_score")) == ["t2", "t5"]
-
-
-def test_runs_trained_alone_stand_in_a_table(uri: str) -> None:
-    writer = Writer("train", uri)
-    for key, metric, value in (("a", "dev/f1", 0.5), ("b", "dev/accuracy", 0.75), ("c", "dev/f1", None)):
-        tags = {schema.KIND: "run", schema.METRIC: metric, schema.LOSS: "dice", schema.SEED: "7"}
-        writer.open(key, name=key, params={}, tags=tags)
-        if value is not None:
-            writer.metrics(key, 1, {metric: value, "dev/constant_f1": 0.4})
-        writer.end(key, "FAILED" if value is None else "FINISHED")
-    writer.close()
-    (table,) = report(read("train", uri)).tables
-    assert table.shown.to_numpy().tolist() == [
-        ["a", "", "dice", "7", "dev/f1", "50.00", "40.00", "finished"],
-        ["b", "", "dice", "7", "dev/accuracy", "75.00", "", "finished"],
-        ["c", "", "dice", "7", "dev/f1", "", "", "failed"],
-    ]
 
 
 def test_the_files(reports: dict[str, Report], tmp_path: Path) -> None:

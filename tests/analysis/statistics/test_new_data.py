@@ -120,7 +120,7 @@ def test_an_interval_on_new_data_covers_where_one_on_this_test_set_does_not() ->
 def test_items_that_share_a_document_are_resampled_with_it() -> None:
     """Questions on 40 articles: by question, an interval covers as if there were many times as many articles."""
     rng, covered = np.random.default_rng(0), {"by item": 0, "by document": 0}
-    num_studies, num_seeds = 120, 3
+    num_studies, num_seeds = 50, 3
     for _ in range(num_studies):
         documents = np.repeat(np.arange(40), rng.integers(2, 15, 40))
         tables, stored = {}, {}

@@ -297,13 +297,6 @@ def test_two_arms_that_are_better_and_alike_do_not_win() -> None:
     assert made.more is None or {"dice", "focal"} < set(made.more.arms)
 
 
-def test_seeds_lost_to_failures_are_asked_for_again() -> None:
-    made = of({"plain": around(0.7, 5), "dice": [*around(0.9, 3), math.nan, math.nan]})
-    assert made.outcome == "too_few_seeds"
-    assert made.more is not None
-    assert made.more.num == 7
-
-
 def test_equal_scores_make_no_best_arm() -> None:
     made = of({arm: [1.0] * 5 for arm in ("plain", "dice", "focal")})
     assert made.headline == "No difference shown: over 5 seeds, no arm differs significantly from plain."
@@ -389,7 +382,7 @@ def test_no_sentence_contradicts_its_table() -> None:
     """Finds a headline that names a best arm below another one, without a lead, or where all runs collapsed."""
     outcomes = Counter[str]()
 
-    @settings(max_examples=120, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=60, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(frames())
     @example(study({"plain": around(0.7), "dice": [math.nan] * 10}, baseline="plain"))
     def holds(frame: pd.DataFrame) -> None:
