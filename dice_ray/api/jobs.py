@@ -15,7 +15,7 @@ from dice_ray.errors import InputError
 from dice_ray.files import store_url, without_password
 
 if TYPE_CHECKING:
-    from dice_ray.run.jobs import Job
+    from dice_ray.run.submit import Job
 
 
 def submit(
@@ -47,8 +47,8 @@ def submit(
         BusyError: A job of the run has not ended.
         RunError: No cluster answers, or it refuses the job.
     """
-    from dice_ray.run import jobs
     from dice_ray.run.folder import stored_config
+    from dice_ray.run.submit import submit as submit_job
 
     url = None if runs else store_url()
     runs = runs or runs_folder()
@@ -81,7 +81,7 @@ def submit(
                 f"of its GPUs alone, got {launch.accelerator_type}"
             )
         num_cpus, num_gpus = launch.threads or 1, launch.gpus
-    return jobs.submit(
+    return submit_job(
         command if name else [*command, "--name", made_up],
         run,
         runs,
@@ -135,6 +135,6 @@ def _is_relative(store: str) -> bool:
 
 def follow_job(job: Job, write: Callable[[str], object], address: str | None = None) -> Job:
     """Pass on the output of a job until it ends."""
-    from dice_ray.run import jobs
+    from dice_ray.run.submit import follow
 
-    return jobs.follow(job, write, address)
+    return follow(job, write, address)

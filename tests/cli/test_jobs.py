@@ -1,4 +1,4 @@
-"""What `dice-ray submit` refuses before anything is asked; jobs themselves are in `tests/run/test_jobs.py`."""
+"""What `dice-ray submit` refuses before anything is asked; jobs themselves are in `tests/run/test_submit.py`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from dice_ray import api
 from dice_ray.cli.app import app, main
-from dice_ray.run import jobs
 from dice_ray.run.folder import store_config
+from dice_ray.run.submit import Job
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,11 @@ def test_debug_and_verbose_behind_a_submitted_command_are_its_own(
     """They were taken out of the command, so that the job printed no traceback and logged what it was to print."""
     submitted: list[list[str]] = []
 
-    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
+    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> Job:
         submitted.append(command)
-        return jobs.Job(run, runs / run, "pending", 0.0, None)
+        return Job(run, runs / run, "pending", 0.0, None)
 
-    monkeypatch.setattr(jobs, "submit", submit)
+    monkeypatch.setattr("dice_ray.run.submit.submit", submit)
     monkeypatch.delenv("DICE_RAY_VERBOSE", raising=False)
     monkeypatch.setenv("DICE_RAY_RUNS", str(tmp_path))
     words = ["train", "synthetic_pairs", "-v", "--name", "lone", "--debug"]
@@ -75,11 +75,11 @@ def test_a_job_reserves_what_its_run_takes(
     """`--gpus-per-worker 1` reserved no GPU, and a resumed run no CPU either: it trained on the head."""
     submitted: list[tuple[int, float]] = []
 
-    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
+    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> Job:
         submitted.append((reserves["num_cpus"], reserves["num_gpus"]))
-        return jobs.Job(run, runs / run, "pending", 0.0, None)
+        return Job(run, runs / run, "pending", 0.0, None)
 
-    monkeypatch.setattr(jobs, "submit", submit)
+    monkeypatch.setattr("dice_ray.run.submit.submit", submit)
     (tmp_path / "runs/lone").mkdir(parents=True)
     store_config(api.validate("synthetic_pairs", ["launch.threads=2", "launch.gpus=0.5"]), tmp_path / "runs/lone")
     result = CliRunner().invoke(app, ["submit", "--runs", str(tmp_path / "runs"), "--", *words])

@@ -21,7 +21,7 @@ import requests
 
 from dice_ray import api
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.run import jobs
+from dice_ray.run.submit import _entrypoint
 from dice_ray.tuning.ledger import ledger_in
 from tests.machines import Head, head
 
@@ -129,13 +129,13 @@ def test_the_shell_of_a_job_works_in_the_folder_of_the_run(tmp_path: Path, monke
     Path("mine.yaml").write_text(api.resolved_yaml("synthetic_pairs"))
     for renamed in ("mine.yaml", "more.yaml"):
         Path("mine.yaml").replace(renamed)
-        run = started("sh", "-c", jobs._entrypoint(["validate", "mine.yaml", "--set", "loss=focal"], folder))
+        run = started("sh", "-c", _entrypoint(["validate", "mine.yaml", "--set", "loss=focal"], folder))
         assert "focal:" in output(run)
         assert run.returncode == 0
     assert sorted(file.name for file in folder.iterdir()) == ["mine.yaml", "more.yaml"]
     ours = version("dice-ray")
-    monkeypatch.setattr(jobs, "version", lambda name: "99")
-    run = started("sh", "-c", jobs._entrypoint(["list"], folder))
+    monkeypatch.setattr("dice_ray.run.submit.version", lambda name: "99")
+    run = started("sh", "-c", _entrypoint(["list"], folder))
     assert output(run) == f"dice-ray: the cluster must have dice-ray 99, and has dice-ray {ours}"
     assert run.returncode == 2
     program = tmp_path / "bin" / "dice-ray"
@@ -144,7 +144,7 @@ def test_the_shell_of_a_job_works_in_the_folder_of_the_run(tmp_path: Path, monke
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     for hides_gpus, seen in ((False, "GPUs: 0,1"), (True, "GPUs:")):
-        shell = jobs._entrypoint(["train", "mrpc"], folder, hides_gpus=hides_gpus)
+        shell = _entrypoint(["train", "mrpc"], folder, hides_gpus=hides_gpus)
         assert output(started("sh", "-c", shell, CUDA_VISIBLE_DEVICES="0,1")) == seen
 
 

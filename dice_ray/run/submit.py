@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 from dice_ray.errors import BusyError, DiceRayError, InputError, RunError, first_line
 from dice_ray.run import ray_internals
 from dice_ray.run.cluster import check_answers
+from dice_ray.run.folder import SUBMITTED
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
@@ -35,14 +36,8 @@ _ADDRESS_VARIABLE: Final = "RAY_API_SERVER_ADDRESS"
 _METADATA: Final = "dice_ray_command"
 """Entry in the metadata of our jobs, which those of others lack. The run's name is in Ray's own, `job_name`."""
 _LEFT_BEHIND: Final = (
-    ".?*",
-    "__pycache__",
-    "venv",
-    "node_modules",
-    "dice_ray_runs",
-    "mlflow.db*",
-    "mlartifacts",
-    "mlruns",
+    *(".?*", "__pycache__", "venv", "node_modules"),
+    *("dice_ray_runs", "mlflow.db*", "mlartifacts", "mlruns"),
 )
 """Patterns of files that are not sent: hidden ones, which may hold secrets, caches and results."""
 _STOP_SECONDS: Final = 20
@@ -97,8 +92,6 @@ def submit(
         BusyError: A job of this name has not ended.
         RunError: No cluster answers, or it refuses the job.
     """
-    from dice_ray.run.folder import SUBMITTED
-
     folder, excluded = Path.cwd(), list(_LEFT_BEHIND)
     if runs != folder and runs.is_relative_to(folder):
         excluded.append(f"/{runs.relative_to(folder)}")
@@ -123,7 +116,7 @@ def submit(
             entrypoint_num_gpus=num_gpus,
             metadata={"job_name": run, _METADATA: shlex.join(command), "dice_ray_runs": str(runs)},
             runtime_env={
-                "working_dir": str(Path.cwd()),
+                "working_dir": str(folder),
                 "excludes": excluded,
                 "env_vars": {**variables, "RAY_JOB_STOP_WAIT_TIME_S": str(_STOP_SECONDS)},
             },
