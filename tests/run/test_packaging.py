@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 import pytest
@@ -32,28 +35,15 @@ ROWS: dict[str, list[dict[str, Any]]] = {
     "tagging": [{"tokens": ["Anna", "sees", "Berlin"]}, {"tokens": ["rain"]}],
     "questions": [{"id": "q1", "question": "where is it", "context": "it is in the box by the door"}],
 }
+PARAGRAPH = {
+    "context": "it is in the box by the door",
+    "qas": [{"id": "q1", "question": "where is it", "answers": []}],
+}
 FILES = {
     "pairs": ("tsv", "sentence1\tsentence2\nthe router is broken\tit is urgent\na\tb\n"),
     "texts": ("tsv", "sentence\nthe router is broken\na b c\n"),
     "tagging": ("conll", "Anna O\nsees O\nBerlin O\n\nrain O\n"),
-    "questions": (
-        "json",
-        json.dumps(
-            {
-                "data": [
-                    {
-                        "title": "t",
-                        "paragraphs": [
-                            {
-                                "context": "it is in the box by the door",
-                                "qas": [{"id": "q1", "question": "where is it", "answers": []}],
-                            }
-                        ],
-                    }
-                ]
-            }
-        ),
-    ),
+    "questions": ("json", json.dumps({"data": [{"title": "t", "paragraphs": [PARAGRAPH]}]})),
 }
 
 
@@ -66,21 +56,32 @@ def trained_run(folder: Path, kind: str, **settings: Any) -> trained.Trained:
     return trained.load(folder / "run")
 
 
-def packed(folder: Path, kind: str) -> tuple[trained.Trained, Path]:
-    """A run of generated data, and it as a model."""
-    return trained_run(folder, kind), packaging.pack(folder / "run", folder / "model")
+Packed: TypeAlias = Callable[[str], tuple[trained.Trained, Path]]
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Packed:
+    """A run of generated data of a kind, and it as a model, whose run is not where it was any more."""
+
+    @cache
+    def make(kind: str) -> tuple[trained.Trained, Path]:
+        folder = tmp_path_factory.mktemp(kind)
+        run, model = trained_run(folder, kind), packaging.pack(folder / "run", folder / "model")
+        (folder / "run").rename(folder / "elsewhere")
+        return run, model
+
+    return make
 
 
 @pytest.mark.parametrize("kind", list(FILES))
-def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
+def test_a_model_predicts_as_its_run_does(tmp_path: Path, packed: Packed, kind: str) -> None:
     quiet()
     import mlflow
 
-    run, folder = packed(tmp_path, kind)
+    run, folder = packed(kind)
     suffix, text = FILES[kind]
     (tmp_path / f"new.{suffix}").write_text(text)
     wanted = run.predict(tmp_path / f"new.{suffix}")
-    (tmp_path / "run").rename(tmp_path / "elsewhere")
     model = mlflow.pyfunc.load_model(str(folder))
     found = model.predict(pd.DataFrame(ROWS[kind]))
     assert model.input_example is not None
@@ -108,10 +109,12 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pairs", "texts", "labels"])
-def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(tmp_path: Path, kind: str) -> None:
+def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(
+    tmp_path: Path, packed: Packed, kind: str
+) -> None:
     from transformers import pipeline
 
-    run, _ = packed(tmp_path, kind)
+    run, _ = packed(kind)
     name = run.export(tmp_path / "plain")
     (tmp_path / "plain/README.md").write_text(text := card(run, "mine", name, {"dev/best_f1": 0.5}))
     classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)
@@ -176,11 +179,11 @@ def test_questions_are_a_stock_class_over_positions_only(tmp_path: Path, formula
     assert run.export(tmp_path / "plain") == auto_class
 
 
-def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path) -> None:
+def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(packed: Packed) -> None:
     quiet()
     import mlflow
 
-    run, folder = packed(tmp_path, "tagging")
+    run, folder = packed("tagging")
     pipeline = mlflow.transformers.load_model(str(folder))
     inputs = run.tokenizer("Anna sees Berlin", return_tensors="pt")
     with torch.no_grad():
@@ -190,8 +193,8 @@ def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path)
     assert [each["word"] for each in pipeline("Anna", ignore_labels=[])]
 
 
-def test_rows_that_lack_a_column_are_named(tmp_path: Path) -> None:
-    _, folder = packed(tmp_path, "pairs")
+def test_rows_that_lack_a_column_are_named(packed: Packed) -> None:
+    _, folder = packed("pairs")
     model = packaging.load_pyfunc(str(folder))
     with pytest.raises(DataError, match=r"'sentence2'"):
         model.predict(pd.DataFrame({"sentence1": ["a"]}))
@@ -199,8 +202,8 @@ def test_rows_that_lack_a_column_are_named(tmp_path: Path) -> None:
         model.predict([])
 
 
-def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> None:
-    _, folder = packed(tmp_path, "pairs")
+def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path, packed: Packed) -> None:
+    folder = shutil.copytree(packed("pairs")[1], tmp_path / "model")
     described = (folder / "MLmodel").read_text()
     assert "loader_module: dice_ray.served" in described
     assert "code: null" in described
