@@ -120,32 +120,35 @@ def wait_for(holds: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+PROGRAM = """#!/bin/sh
+[ "$1" = --version ] && echo dice-ray {version} || echo "$*; GPUs: $CUDA_VISIBLE_DEVICES; $(ls | xargs); $PWD"
+"""
+
+
 def test_the_shell_of_a_job_works_in_the_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of an earlier job stay there; and dice_ray must be of the same version."""
-    monkeypatch.setenv("PATH", f"{Path(DICE_RAY).parent}:{os.environ['PATH']}")
+    program = tmp_path / "bin" / "dice-ray"
+    program.parent.mkdir()
+    program.write_text(PROGRAM.format(version=version("dice-ray")))
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     folder = tmp_path / "my runs" / "search" / "submitted"
     Path("sent").mkdir()
     monkeypatch.chdir("sent")
-    Path("mine.yaml").write_text(api.resolved_yaml("synthetic_pairs"))
-    for renamed in ("mine.yaml", "more.yaml"):
+    Path("mine.yaml").touch()
+    for renamed, hides_gpus, seen in (
+        ("mine.yaml", False, "GPUs: 0,1; mine.yaml"),
+        ("more.yaml", True, "GPUs: ; mine.yaml more.yaml"),
+    ):
         Path("mine.yaml").replace(renamed)
-        run = started("sh", "-c", _entrypoint(["validate", "mine.yaml", "--set", "loss=focal"], folder))
-        assert "focal:" in output(run)
+        shell = _entrypoint(["train", "mine.yaml", "--set", "loss=focal"], folder, hides_gpus=hides_gpus)
+        run = started("sh", "-c", shell, CUDA_VISIBLE_DEVICES="0,1")
+        assert output(run) == f"train mine.yaml --set loss=focal; {seen}; {folder}"
         assert run.returncode == 0
-    assert sorted(file.name for file in folder.iterdir()) == ["mine.yaml", "more.yaml"]
-    ours = version("dice-ray")
     monkeypatch.setattr("dice_ray.run.submit.version", lambda name: "99")
     run = started("sh", "-c", _entrypoint(["list"], folder))
-    assert output(run) == f"dice-ray: the cluster must have dice-ray 99, and has dice-ray {ours}"
+    assert output(run) == f"dice-ray: the cluster must have dice-ray 99, and has dice-ray {version('dice-ray')}"
     assert run.returncode == 2
-    program = tmp_path / "bin" / "dice-ray"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\n[ "$1" = --version ] && echo dice-ray 99 || echo "GPUs: $CUDA_VISIBLE_DEVICES"\n')
-    program.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    for hides_gpus, seen in ((False, "GPUs: 0,1"), (True, "GPUs:")):
-        shell = _entrypoint(["train", "mrpc"], folder, hides_gpus=hides_gpus)
-        assert output(started("sh", "-c", shell, CUDA_VISIBLE_DEVICES="0,1")) == seen
 
 
 class NoRay(BaseHTTPRequestHandler):
