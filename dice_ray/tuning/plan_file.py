@@ -79,7 +79,7 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     try:
         plan = model.model_validate(values)
         # Fails for half of a surrogate pair, which YAML can escape and no file can hold.
-        json.dumps(plan.model_dump(mode="json"), ensure_ascii=False).encode()
+        json.dumps(plan.model_dump(), ensure_ascii=False, default=str).encode()
     except ValidationError as error:
         raise _not_a_plan(path, problems_of(error, model)) from error
     except ValueError as error:
