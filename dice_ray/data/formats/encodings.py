@@ -100,6 +100,7 @@ def _is_western(foreign: bytes) -> bool:
 
 def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
     """The candidate in which these lines make the most plausible text, if it is clearly ahead of the others."""
+    # Not `best()`: of the lines in `test_encoding` it reads Spanish as cp1250, Shift JIS as Korean, Polish as Chinese.
     from charset_normalizer import from_bytes
 
     matches = [

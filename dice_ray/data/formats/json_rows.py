@@ -187,7 +187,11 @@ class _SeveralListsError(Exception):
 
 
 class _Document:
-    """A JSON document, whose values are parsed one after the other from blocks of its text."""
+    """A JSON document, whose values are parsed one after the other from blocks of its text.
+
+    `json` would hold a whole document. ijson names no line of an error, refuses a whole document for one byte that is
+    not of the encoding, and reads half of a surrogate pair as a question mark.
+    """
 
     def __init__(self, texts: Iterator[str]) -> None:
         self._blocks = texts

@@ -26,7 +26,7 @@ _TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
 """The names of columns of tags: others may hold anything that a word has, such as its head or its language."""
 
 
-class ListBranch(ColumnsBranch, ABC):
+class _ListColumns(ColumnsBranch, ABC):
     """The columns of one kind of record, some of which hold lists.
 
     Attributes:
@@ -60,7 +60,7 @@ class ListBranch(ColumnsBranch, ABC):
         return {cls.name: {name: value for name, value in settings.items() if value != getattr(defaults, name)}}
 
 
-class TaggedColumns(ListBranch):
+class TaggedColumns(_ListColumns):
     """A list of words and a list of tags.
 
     Attributes:
@@ -158,7 +158,7 @@ class TaggedColumns(ListBranch):
         return found
 
 
-class SpanColumns(SpanSettings, ListBranch):
+class SpanColumns(SpanSettings, _ListColumns):
     """A text and a list of its spans of characters, in any of the forms that the reader `spans` takes.
 
     Attributes:
@@ -202,7 +202,7 @@ class SpanColumns(SpanSettings, ListBranch):
         return reason
 
 
-class QuestionColumns(ListBranch):
+class QuestionColumns(_ListColumns):
     """A question on a context, as SQuAD is stored on the hub.
 
     Attributes:
@@ -293,7 +293,7 @@ def _all(values: Any, kind: type) -> bool:
 
 
 def guess_lists(rows: Sequence[Mapping[str, Any]], read: ReadColumns, path: str) -> Guess | str:
-    """The first guess that fits rows, or the reason why the last one does not; as `ListBranch.fits`."""
+    """The first guess that fits rows, or the reason why the last one does not; as `_ListColumns.fits`."""
     found: Guess | str = "no rows"
     for columns in (TaggedColumns, SpanColumns, QuestionColumns):
         if isinstance(found := columns.fits(rows, read, path), Guess):

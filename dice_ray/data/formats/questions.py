@@ -156,7 +156,7 @@ def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((values[name] for name in names if name in values), None)
 
 
-Spans: TypeAlias = tuple[tuple[int, int], ...]
+_Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def guess_questions(attempt: Callable[..., Attempt], why: str, path: str) -> Guess | str:
@@ -216,7 +216,7 @@ def query_record(place: str, item: Any, labels: Labels) -> RowResult:
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))
     words = spaced_words(item["context"])
-    spans: Spans | Bad = () if labels == "ignored" else _spans(place, item, len(words))
+    spans: _Spans | Bad = () if labels == "ignored" else _spans(place, item, len(words))
     if isinstance(spans, Bad):
         return spans
     id_ = item["qas_id"]
@@ -227,7 +227,7 @@ def query_record(place: str, item: Any, labels: Labels) -> RowResult:
     return Kept(place, QueryRecord(id_, tuple(words), item["query"], item["entity_label"], spans, group))
 
 
-def _spans(place: str, item: dict[str, Any], size: int) -> Spans | Bad:
+def _spans(place: str, item: dict[str, Any], size: int) -> _Spans | Bad:
     """The spans of a query: its starts and ends paired in order, or as its `span_position` pairs them."""
     starts, ends = (_positions(item.get(name), size) for name in ("start_position", "end_position"))
     paired = item.get("span_position")

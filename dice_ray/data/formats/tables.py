@@ -43,7 +43,7 @@ from dice_ray.data.records import Record
 from dice_ray.errors import DataError, UnknownNameError, meant, shown
 from dice_ray.settings import Choice, Nested
 
-TableColumnsConfig: TypeAlias = Annotated[
+_TableColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
 ]
 # By default `csv` refuses fields of over 131,072 characters, which documents have. Some limit must stay: with a quote
@@ -72,7 +72,7 @@ class TablesConfig(TextReaderBranch):
     quoting: bool
     delimiter: str = Field("\t", min_length=1, max_length=1)
     header: bool = True
-    columns: TableColumnsConfig = PairColumns()
+    columns: _TableColumnsConfig = PairColumns()
 
     def yields(self) -> type[Record]:
         return self.columns.yields()
