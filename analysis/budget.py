@@ -52,7 +52,6 @@ from dice_ray.tracking import schema
 
 FEW_SETTINGS: Final = 6
 """With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""
-SPLIT_PREFIX: Final = "test/"
 BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
@@ -163,7 +162,7 @@ def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
 
 
 def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> AtBudget:
-    dev, test = scores(cells, "dev/" + metric.removeprefix(SPLIT_PREFIX)), scores(cells, metric)
+    dev, test = scores(cells, "dev/" + metric.removeprefix("test/")), scores(cells, metric)
     predictor = constant(cells, metric)
     is_scored = dev.notna() & test.notna()
     runs = cells[["arm", "seed"]].assign(

@@ -23,6 +23,18 @@ if TYPE_CHECKING:
     from analysis.frames import Findings
 
 
+Scale: TypeAlias = Literal["choice", "linear", "log"]
+_MOST_CHOICES: Final = 5
+"""So few numbers that occur again are choices, whose distance means nothing; drawn from a range, none occurs twice."""
+_LEAST_LOG_RATIO: Final = 10
+"""Values of less than a decade are legible on a linear scale, whatever they were drawn on."""
+LEAST_TRIALS: Final = 20
+"""The fewest scored trials of a loss for which importance is computed; five of them are then the best quarter."""
+_BEST_SHARE: Final = 0.25
+"""The share of trials that count as the best ones."""
+_NUM_SHUFFLES: Final = 100
+
+
 @dataclass(frozen=True)
 class BestTrial:
     """The trial that a sweep ranks first.
@@ -63,14 +75,6 @@ def best_trial(findings: Findings) -> BestTrial | None:
         chosen_values(row),
         bool(collapsed(runs, metric).iloc[0]),
     )
-
-
-Scale: TypeAlias = Literal["choice", "linear", "log"]
-
-_MOST_CHOICES: Final = 5
-"""So few numbers that occur again are choices, whose distance means nothing; drawn from a range, none occurs twice."""
-_LEAST_LOG_RATIO: Final = 10
-"""Values of less than a decade are legible on a linear scale, whatever they were drawn on."""
 
 
 @dataclass(frozen=True)
@@ -161,13 +165,6 @@ def _scale_of(values: Sequence[Any]) -> Scale:
 
 def _order(value: float | str) -> tuple[bool, float, str]:
     return (True, 0.0, value) if isinstance(value, str) else (False, value, "")
-
-
-LEAST_TRIALS: Final = 20
-"""The fewest scored trials of a loss for which importance is computed; five of them are then the best quarter."""
-_BEST_SHARE: Final = 0.25
-"""The share of trials that count as the best ones."""
-_NUM_SHUFFLES: Final = 100
 
 
 @dataclass(frozen=True)
