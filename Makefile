@@ -48,7 +48,7 @@ test-browser: $(READY) ## Test the report page in Chromium (Debian's package chr
 test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
 	$(BIN)/python -m tests.faults
 
-fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about a quarter of an hour on two cores
+fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about half an hour on two cores
 	DICE_RAY_FUZZ=1 $(BIN)/pytest -n 2 -m fuzz --timeout 3600
 
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last

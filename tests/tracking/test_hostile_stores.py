@@ -106,7 +106,7 @@ def test_stores(whole: Path, given: Any) -> None:
         overview.compared(name, frame)
 
 
-@hostile(st.tuples(CHANGES, MORE), num=300, few=2)
+@hostile(st.tuples(CHANGES, MORE), num=200, few=2)
 def test_reports_of_stores(whole: Path, monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", _altered_store(whole, *given))
     with warnings.catch_warnings():
