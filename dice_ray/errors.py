@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-_LONGEST_NAME: Final = 200
 _LONGEST_WORD: Final = 300
 _LONGEST_LINE: Final = 5000
 _MOST_SHOWN: Final = 10_000
 """A value with this many items is described, not printed."""
-_MOST_LEVELS: Final = 100
 _HOLDERS: Final = (Mapping, list, tuple, set, frozenset)
 _LONG_WORD: Final = re.compile(rf"[^\s:]{{{_LONGEST_WORD},}}")
 
@@ -24,7 +22,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("focl", ["dice", "focal"])
     'focal'
     """
-    if len(name) > _LONGEST_NAME:  # quadratic, and no slip of the finger
+    if len(name) > 200:  # quadratic, and no slip of the finger
         return None
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
@@ -78,7 +76,7 @@ def num_items(value: object, most: int) -> int:
     (4, 20)
     """
     num, level = 1, [value]
-    for _ in range(_MOST_LEVELS):  # a list can hold itself
+    for _ in range(100):  # levels, as a list can hold itself
         inside = [item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, _HOLDERS)]
         num += sum(map(len, inside))
         if num >= most:

@@ -27,7 +27,6 @@ _SENT: Final = ".stored"
 """For each file that both have, its state here and in the store: what has changed since is copied."""
 _FILES: Final = (CONFIG, TASK, GIVEN_UP, BEST, LAST)
 _FOLDERS: Final = (ENCODER, "dev", "test")
-_CHECKPOINTS: Final = (BEST, LAST)
 
 
 def send(folder: Path) -> None:
@@ -62,7 +61,7 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
         name = info.path.removeprefix(prefix)
         # A key of an object store may have `..` as a part, which would be a path out of the folder.
         is_wanted = (name in _FILES or name.partition("/")[0] in _FOLDERS) and ".." not in name.split("/")
-        if info.type != FileType.File or not is_wanted or (name in _CHECKPOINTS and not checkpoints):
+        if info.type != FileType.File or not is_wanted or (name in (BEST, LAST) and not checkpoints):
             continue
         file = folder / name
         if not file.exists() or known.get(name, {}).get("there") != _there(info):

@@ -23,9 +23,6 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.store import store_uri
 from dice_ray.tracking.writer import Writer
 
-_PACKAGES: Final = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
-_GIT_SECONDS: Final = 10
-"""Timeout of git; a repository that is too large for it gets no git tags."""
 _NUM_STEP_POINTS: Final = 200
 """About how many steps of a run are stored between its evaluations."""
 
@@ -182,11 +179,11 @@ def _git(folder: Path) -> dict[str, str]:
 
 
 def _git_output(folder: Path, *arguments: str) -> str | None:
-    """What git prints; None where it fails, is not installed or takes too long."""
+    """What git prints; None where it fails, is not installed or takes over 10 s, as in a very large repository."""
     # Without the option, `git status` may rewrite the index of a repository that somebody else is working in.
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -194,6 +191,7 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
-    versions = {package.replace("-", "_"): metadata.version(package) for package in _PACKAGES}
+    packages = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
+    versions = {package.replace("-", "_"): metadata.version(package) for package in packages}
     versions["python"] = platform.python_version()
     return {f"{schema.VERSION}.{name}": version for name, version in versions.items()}

@@ -29,9 +29,8 @@ from dice_ray.tracking.store import artifact_root, deleted_error, locked, quiet_
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-_NUM_PARAMS: Final = 100
-"""MLflow's limits on one call, and on the length of a value."""
-_NUM_TAGS: Final = 100
+_BATCH: Final = 100
+"""MLflow's limits on the parameters or tags of one call, and on the length of a value."""
 _LENGTH_PARAM: Final = 6000
 _LENGTH_TAG: Final = 8000
 
@@ -134,7 +133,7 @@ class Runs:
         new = [
             Param(name, value[:_LENGTH_PARAM]) for name, value in entry.params.items() if name not in run.data.params
         ]
-        for batch in _batches(new, _NUM_PARAMS):
+        for batch in _batches(new):
             self._client.log_batch(id_, params=batch)
         self._tag(id_, entry.tags)
 
@@ -153,7 +152,7 @@ class Runs:
     def _tag(self, id_: str, tags: Mapping[str, str]) -> None:
         from mlflow.entities import RunTag
 
-        for batch in _batches([RunTag(name, value[:_LENGTH_TAG]) for name, value in tags.items()], _NUM_TAGS):
+        for batch in _batches([RunTag(name, value[:_LENGTH_TAG]) for name, value in tags.items()]):
             self._client.log_batch(id_, tags=batch)
 
     def _register(self, model: Model) -> None:
@@ -216,5 +215,5 @@ def _has_finished(run: Run, at: int) -> bool:
     return bool(run.info.status == "FINISHED" and run.info.end_time and run.info.end_time > at)
 
 
-def _batches(items: Sequence[_ItemT], size: int) -> list[Sequence[_ItemT]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _batches(items: Sequence[_ItemT]) -> list[Sequence[_ItemT]]:
+    return [items[start : start + _BATCH] for start in range(0, len(items), _BATCH)]

@@ -12,7 +12,6 @@ from dice_ray.errors import InputError, RunError
 from dice_ray.files import without_password
 from dice_ray.tracking.store import check_exists, store_uri
 
-_HOST = "127.0.0.1"
 PAGE = "#/experiments?workflowType=machine_learning"
 """The page of experiments; MLflow's first page is about agents and prompts."""
 _QUIET = {
@@ -39,7 +38,7 @@ def check_host(host: str, *, allow_remote: bool) -> None:
         )
 
 
-def command(port: int, host: str = _HOST) -> list[str]:
+def command(port: int, host: str = "127.0.0.1") -> list[str]:
     """The command line of the server.
 
     Raises:
