@@ -14,15 +14,15 @@ from dice_ray.api.doctor import doctor
 from dice_ray.api.exports import export_optuna, export_preset
 from dice_ray.api.jobs import follow_job, submit
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
-from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.reports import report, write_report
 from dice_ray.api.results import DryRun, Interrupted, Result
 from dice_ray.api.runs import train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
-from dice_ray.api.tables import Tables
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.trained import Scored, evaluate, export, predict
+from dice_ray.run.names import valid_name
+from dice_ray.run.tables import Tables
 
 __all__ = [
     "EMBEDDED_PRESET",

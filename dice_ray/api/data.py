@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.api.places import check_lists, runs_folder
 from dice_ray.api.presets import validate
-from dice_ray.api.studies import names_of
 from dice_ray.errors import InputError
-from dice_ray.files import is_url, parted, without_password
+from dice_ray.files import is_url, parted, runs_folder, without_password
+from dice_ray.run.names import check_lists
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -102,6 +101,7 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
         settings: Values over each preset, as `data.dev_share=0.2`.
     """
     from dice_ray.tasks import inspection
+    from dice_ray.tuning.study_file import names_of
 
     check_lists(presets=presets)
     found, names = [], names_of(presets)

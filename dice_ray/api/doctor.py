@@ -6,16 +6,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.tables import preset_of
+from dice_ray.api.shipped import preset_of
 from dice_ray.errors import RunError, counted
+from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.cluster import Cluster
     from dice_ray.run.doctor import Check
+    from dice_ray.run.tables import Preset
 
 
 def doctor(preset: Preset | None = None, settings: Written = (), *, address: str | None = None) -> list[Check]:

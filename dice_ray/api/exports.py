@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from dice_ray.api import shipped
-from dice_ray.api.places import runs_folder
 from dice_ray.errors import InputError
+from dice_ray.files import runs_folder
 
 
 def export_preset(sweep: str, out: Path | None = None) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
+from dice_ray.api import shipped
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.studies import read_study
 from dice_ray.errors import InputError
-from dice_ray.files import store_url, without_password
+from dice_ray.files import runs_folder, store_url, without_password
+from dice_ray.run.names import check_name, new_name, valid_name
 
 if TYPE_CHECKING:
     from dice_ray.run.submit import Job
@@ -60,7 +60,7 @@ def submit(
     configs = [validate(preset, settings) for preset in presets]
     kind, stem = command[0], Path(study or [*presets, ""][0]).stem
     if study is not None:
-        read_study(study)
+        shipped.read_study(study)
         made_up = valid_name(stem)
     else:
         made_up = new_name(f"{stem}-{configs[0].loss.name if kind == 'train' else kind}") if configs else ""

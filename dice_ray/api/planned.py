@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
-from dice_ray.api.places import place, runs_folder
 from dice_ray.api.reports import store_outcome
 from dice_ray.api.results import Result, interruptible
 from dice_ray.errors import InputError, RunError
+from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -76,6 +76,7 @@ def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None)
     from dice_ray.run.folder import LOG
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
+    from dice_ray.tuning.places import place
     from dice_ray.tuning.ranking import best_in
 
     ledger = ledger_in(folder)

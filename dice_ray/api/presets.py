@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api import shipped
-from dice_ray.api.places import check_lists
+from dice_ray.run.names import check_lists
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.api.places import LONGEST, TRAIN_EXPERIMENT, runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.files import runs_folder
+from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
     from analysis.frames import Findings

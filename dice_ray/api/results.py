@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
 from dice_ray.api.best import Best, best_of
-from dice_ray.api.places import runs_folder
 from dice_ray.api.reports import findings, report
 from dice_ray.errors import InputError, RunError, ShadowedError, UnknownNameError
+from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING
 from dice_ray.api import tracking
 from dice_ray.api.best import Best
 from dice_ray.api.callbacks import shown
-from dice_ray.api.given import with_loss
-from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import DryRun, Result, interruptible
-from dice_ray.api.tables import preset_of
+from dice_ray.api.shipped import preset_of
+from dice_ray.files import runs_folder
+from dice_ray.run.names import TRAIN_EXPERIMENT, check_name, new_name
+from dice_ray.run.own_loss import with_loss
 
 if TYPE_CHECKING:
     from dice_ray.api.callbacks import Callback
-    from dice_ray.api.given import GivenLoss
-    from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.driver import Driver, Show
+    from dice_ray.run.own_loss import GivenLoss
+    from dice_ray.run.tables import Preset
 
 
 def train(
@@ -71,6 +72,7 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     from dice_ray.run import build, single
     from dice_ray.run.folder import with_stored_precision
     from dice_ray.tracking.schema import collapsed_metric
+    from dice_ray.tuning.places import Place
 
     tracking.check_register(register)
     folder = runs_folder() / name

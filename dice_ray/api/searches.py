@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped, tracking
 from dice_ray.api.callbacks import shown
-from dice_ray.api.given import with_loss
-from dice_ray.api.places import check_lists, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.planned import run_plan, with_automatic
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
 from dice_ray.api.runs import train_config
-from dice_ray.api.studies import check_test, command_of, layers_by_variant, read_study, with_losses
-from dice_ray.api.tables import preset_of
+from dice_ray.api.shipped import preset_of
 from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.files import runs_folder
+from dice_ray.run.names import check_lists, check_name, new_name, valid_name
+from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
     from dice_ray.api.callbacks import Callback
-    from dice_ray.api.given import GivenLoss
-    from dice_ray.api.tables import Preset
     from dice_ray.run.driver import Show
+    from dice_ray.run.own_loss import GivenLoss
+    from dice_ray.run.tables import Preset
     from dice_ray.tuning.space import Point
 
 DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
@@ -258,14 +258,16 @@ def ablate(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.study import StudyPlan, Variant
+    from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     name = check_name(name or valid_name(Path(study).stem))
+    file = shipped.read_study(study)
     if losses:
-        study, arms = with_losses(study, losses), [*arms, *losses] if arms else ()
-    file = read_study(study)
+        study = with_arms(study, file, {arm: settings_of(loss) for arm, loss in losses.items()})
+        file, arms = shipped.read_study(study), [*arms, *losses] if arms else ()
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
     if arms and file.baseline not in arms:
@@ -283,13 +285,15 @@ def ablate(
         raise InputError(
             f"a study with SETTINGS runs all arms with the same settings: give no {given_option} with {study}"
         )
+    layers_of_presets = {preset: layers_of(preset, settings) for preset in presets}
     variants: dict[str | None, Variant] = {}
-    for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
+    for variant, (data_name, layers) in layers_by_variant(layers_of_presets, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
         variants[variant] = Variant(layers=written, digest=config.splits().digest)
-    ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
+    first = {presets[0]: layers_of_presets[presets[0]]}
+    ((data_name, base),) = layers_by_variant(first, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),

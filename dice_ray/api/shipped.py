@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from dice_ray.errors import InputError, ShadowedError, UnknownNameError
+
+if TYPE_CHECKING:
+    from dice_ray.run.tables import Preset
+    from dice_ray.tuning.study_file import StudyFile
 
 
 def folder_of(package: str) -> Path:
@@ -45,6 +49,23 @@ def preset_file(preset: str | Path) -> Path:
     return known[str(preset)]
 
 
+def preset_of(preset: Preset) -> str | Path:
+    """The preset itself, or the file of the one that is written for data given in Python.
+
+    Raises:
+        InputError: A split is no table, or has a column that Parquet cannot hold.
+        UnknownNameError: The training split lacks a column that is named; the error lists its columns.
+        DataError: Columns or task cannot be guessed, or a row cannot be read.
+    """
+    if isinstance(preset, str | Path):
+        return preset
+    from dice_ray.config.load import read_layer
+    from dice_ray.run import tables
+
+    data = preset if isinstance(preset, tables.Tables) else tables.Tables(preset)
+    return tables.preset_of(data, None if data.preset is None else read_layer(preset_file(data.preset)))
+
+
 def presets() -> dict[str, Path]:
     """The shipped presets: file by name."""
     return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
@@ -72,6 +93,25 @@ def studies() -> dict[str, str]:
     """The shipped studies: module by name."""
     files = sorted(folder_of("search_spaces").glob("studies/*.py"))
     return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
+
+
+def read_study(study: str) -> StudyFile:
+    """A shipped study by its name, or one in a Python file.
+
+    Raises:
+        UnknownNameError: There is no such study, or BASELINE is not one of its arms.
+        InputError: The file does not define a study.
+    """
+    folder_of("analysis")
+    from analysis.comparison import CONSTANT
+    from analysis.statistics.best_arm import TUNED
+    from dice_ray.tuning import study_file
+
+    check_kind(study, "study")
+    known = studies()
+    if not study.endswith(".py") and study not in known:
+        raise UnknownNameError("study", study, known)
+    return study_file.read_study(study, known.get(study, study), lambda name: name == CONSTANT or name.endswith(TUNED))
 
 
 def check_kind(name: str, wanted: Literal["preset", "study"]) -> None:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from dice_ray.api.places import Place, runs_folder
 from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError, shown
+from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray.api.overview import ComparedRun, Experiment
+    from dice_ray.tuning.overview import ComparedRun, Experiment
+    from dice_ray.tuning.places import Place
 
 
 REGISTERED_NAME = r"\w[\w.-]*"
@@ -188,16 +189,16 @@ def runs(experiment: str) -> list[ComparedRun]:
     Raises:
         UnknownNameError: There is no such experiment.
     """
-    from dice_ray.api.overview import compared
     from dice_ray.tracking.reader import read
+    from dice_ray.tuning.overview import compared
 
     return compared(experiment, read(experiment))
 
 
 def experiments() -> list[Experiment]:
     """The experiments of the store, the most recently used first."""
-    from dice_ray.api.overview import overview
     from dice_ray.tracking import reader
+    from dice_ray.tuning.overview import overview
 
     return overview(reader.experiments())
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.api import places, tracking
-from dice_ray.api.tables import table_file
+from dice_ray.api import tracking
 from dice_ray.errors import InputError
 from dice_ray.files import is_url
+from dice_ray.run.tables import table_file
 
 if TYPE_CHECKING:
-    from dice_ray.api.tables import Table
+    from dice_ray.run.tables import Table
     from dice_ray.tasks.base import Scores
     from dice_ray.tasks.predictions import Predictions
 
@@ -45,6 +45,7 @@ def predict(
     """
     from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
+    from dice_ray.tuning import places
 
     out = None if out is None else Path(out)
     if out is not None:
@@ -73,6 +74,7 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
     from dice_ray.files import write_output
     from dice_ray.models import hub
     from dice_ray.run import packaging, trained
+    from dice_ray.tuning import places
 
     if folder is None and push is None:
         raise InputError("an export needs a folder, or a repository to push to")
@@ -139,6 +141,7 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
     from dice_ray.data.urls import local_file
     from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
+    from dice_ray.tuning import places
 
     items = None if items is None else Path(items)
     if items is not None:

@@ -17,7 +17,7 @@ from dice_ray.cli.printing import print_commands, print_json, print_report, prin
 from dice_ray.errors import InputError, one_line, shortened
 
 if TYPE_CHECKING:
-    from dice_ray.api.overview import ComparedRun, Experiment
+    from dice_ray.tuning.overview import ComparedRun, Experiment
 
 
 def report(

@@ -22,17 +22,18 @@ import torch
 
 import dice_ray
 from dice_ray import api
-from dice_ray.api import Result, studies
-from dice_ray.api.given import with_loss
-from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
+from dice_ray.api import Result
 from dice_ray.api.presets import layers_of
+from dice_ray.api.shipped import read_study
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer, set_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
-from dice_ray.files import lock
+from dice_ray.files import lock, runs_folder
 from dice_ray.run import build
 from dice_ray.run.driver import Event
+from dice_ray.run.names import TRAIN_EXPERIMENT
+from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.run.rehearsal import _NUM_STEPS
 from dice_ray.settings import nest
 from dice_ray.tracking import schema
@@ -41,8 +42,9 @@ from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation
-from dice_ray.tuning import plan_file
+from dice_ray.tuning import plan_file, study_file
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.study_file import with_arms
 from dice_ray.tuning.sweep import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
@@ -104,7 +106,7 @@ def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
         "launch.gpus": None,
         "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
     }
-    words = shlex.split(studies.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
+    words = shlex.split(study_file.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
     written = [word for option, word in pairwise(words) if option == "--set"]
     assert "training.lr=2e-5" in written, "no quotes where none are needed"
     assert set_layer(written).values == nest(settings)
@@ -134,10 +136,10 @@ def test_a_misspelt_name_in_a_study_is_refused_and_own_names_are_not(tmp_path: P
     """A study ran without its variants."""
     text = "ARMS = {'a': {}, 'b': {'loss': 'dice'}}\nBASELINE = 'a'\nLOSSES = ['dice']\n"
     (tmp_path / "own.py").write_text(text)
-    assert studies.read_study(str(tmp_path / "own.py")).baseline == "a"
+    assert read_study(str(tmp_path / "own.py")).baseline == "a"
     (tmp_path / "odd.py").write_text(text + "VARIANT = {'a': {}}\n")
     with pytest.raises(InputError, match=r"odd.py defines VARIANT, which no study has; did you mean VARIANTS\?"):
-        studies.read_study(str(tmp_path / "odd.py"))
+        read_study(str(tmp_path / "odd.py"))
 
 
 @pytest.mark.parametrize("name", ["", "constant predictor", "dice (tuned threshold)"])
@@ -155,13 +157,15 @@ def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
     (tmp_path / "rates.py").write_text(
         f"import numpy as np\nBASELINE = 'a'\nARMS = {arms}\nVARIANTS = {{'v': {{'training.epochs': np.int64(3)}}}}"
     )
-    file = studies.read_study(studies.with_losses(str(tmp_path / "rates.py"), {"mine": torch.nn.CrossEntropyLoss()}))
+    file = read_study(
+        with_arms("rates", read_study(str(tmp_path / "rates.py")), {"mine": settings_of(torch.nn.CrossEntropyLoss())})
+    )
     assert repr((file.arms["b"], file.variants)) == "({'training.lr': 0.25}, {'v': {'training.epochs': 3}})"
     plan = StudyPlan(name="s", layers=layers_of("synthetic_pairs", scalars), arms=file.arms, baseline="a", seeds=(1,))
     assert plan.base().training.batch_size == 16
     assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
     assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
-    command = studies.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
+    command = study_file.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
     assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
 
 
@@ -311,9 +315,9 @@ def test_a_study_needs_two_items_of_each_class_where_each_is_scored(tmp_path: Pa
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
     (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
     with pytest.raises(DataError, match=r"at least 2 items of each class in dev, as f1 .* 1 of '1' among 16 records"):
-        studies.check_test(api.validate("mine.yaml", {"data.test_share": 0.2}))
+        study_file.check_test(api.validate("mine.yaml", {"data.test_share": 0.2}))
     config = api.validate("mine.yaml", {"data.test_share": 0.4, "data.dev_share": 0.4})
-    studies.check_test(config)
+    study_file.check_test(config)
     splits = sources.load(config.data)
     assert [Counter(record.label for record in split)["1"] for split in (splits.dev, splits.test)] == [2, 4]
 

@@ -16,17 +16,18 @@ from optuna import Trial
 
 import dice_ray
 from dice_ray import user_code
-from dice_ray.api.given import with_loss
-from dice_ray.api.studies import read_study, with_losses
+from dice_ray.api.shipped import read_study
 from dice_ray.cli import app as command_line
 from dice_ray.errors import InputError
+from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.tracking.reader import curves
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.study_file import with_arms
 from tests.losses import test_custom
 
 if TYPE_CHECKING:
-    from dice_ray.api.given import GivenLoss
+    from dice_ray.run.own_loss import GivenLoss
 
 pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
 
@@ -138,13 +139,27 @@ def test_a_function_has_the_address_of_its_file(tmp_path: Path, monkeypatch: pyt
         dice_ray.train("synthetic_pairs", loss=torch.nn.CrossEntropyLoss(reduction="sum"))
     locked = torch.nn.CrossEntropyLoss()
     locked.lock = threading.Lock()  # type: ignore[assignment]
-    with pytest.raises(InputError, match=r"must be one that pickle can store, .* CrossEntropyLoss is not: .*lock"):
+    with pytest.raises(InputError, match=r"tensors, numbers and texts alone, .* CrossEntropyLoss does not: .*lock"):
         dice_ray.train("synthetic_pairs", loss=locked)
+
+
+def test_a_stored_loss_runs_no_code_but_that_of_its_classes() -> None:
+    """The file was loaded with torch's `weights_only=False`, which calls whatever a pickle names."""
+    settings = with_loss({}, torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 3.0]), label_smoothing=0.1))
+    assert isinstance(settings, dict)
+    address = settings["loss.custom.target"]
+    assert user_code.load(address).weight.tolist() == [1, 3]  # type: ignore[attr-defined]
+    assert "weights_only=False" not in Path(address.rpartition(":")[0]).read_text()
+    calling = torch.nn.CrossEntropyLoss()
+    calling.then = torch.nn.functional.relu  # type: ignore[assignment]
+    with pytest.raises(InputError, match=r"it holds torch\.nn\.functional\.relu; give a function, or the class"):
+        with_loss({}, calling)
 
 
 def test_a_study_of_drawn_settings_keeps_them_beside_a_loss_of_ones_own() -> None:
     """Finds draws of one search that are compared as data sets."""
     Path("drawn.py").write_text('ARMS = {"ce": {}}\nBASELINE = "ce"\nSETTINGS = {"1": {"training.lr": 1e-3}}\n')
-    before, after = read_study("drawn.py"), read_study(with_losses("drawn.py", {"mine": test_custom.mean}))
+    before = read_study("drawn.py")
+    after = read_study(with_arms("drawn.py", before, {"mine": settings_of(test_custom.mean)}))
     assert (after.variants, after.variants_are) == (before.variants, "settings")
     assert list(after.arms) == ["ce", "mine"]

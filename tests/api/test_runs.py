@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import dice_ray
-from dice_ray.api import places
-from dice_ray.api.places import TRAIN_EXPERIMENT
 from dice_ray.errors import InputError
+from dice_ray.files import runs_folder
+from dice_ray.run.names import TRAIN_EXPERIMENT
 from dice_ray.tracking.reader import read
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1}
@@ -30,7 +30,7 @@ def build(facts):
 def test_a_tag_of_a_reserved_or_impossible_name_is_refused_before_the_run(name: Any) -> None:
     with pytest.raises(InputError, match="the name of a tag must be"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine", tags={name: "x"})
-    assert not (places.runs_folder() / "mine").exists()
+    assert not (runs_folder() / "mine").exists()
 
 
 @pytest.mark.parametrize(("note", "tags"), [(None, {"team": 1}), (2, None), (None, {"a": "\udce9"}), ("\udce9", None)])
@@ -38,7 +38,7 @@ def test_a_tag_or_note_that_mlflow_cannot_store_is_refused_before_the_run(note: 
     """It failed when the run had been trained, and MLflow never held that run."""
     with pytest.raises(InputError, match=r"must be text in UTF-8, got (1|2|'.udce9')"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine", note=note, tags=tags)
-    assert not (places.runs_folder() / "mine").exists()
+    assert not (runs_folder() / "mine").exists()
 
 
 def test_a_crash_in_a_custom_loss_is_a_failure_with_its_reason(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from dice_ray import api
 from dice_ray.api.presets import layers_of, validate
-from dice_ray.api.studies import check_test
 from dice_ray.config.load import resolve
+from dice_ray.tuning.study_file import check_test
 
 PRESETS = api.names()["presets"]
 WITH_PART_OF_THE_DATA = {"qqp", "squad2_dev", "msra", "msra_mrc", "ritter2011_pos", "ritter2011_ner"}

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from dice_ray import api
-from dice_ray.api.studies import layers_by_variant, names_of, read_study
+from dice_ray.api.presets import layers_of
+from dice_ray.api.shipped import read_study
 from dice_ray.losses import LossConfig
 from dice_ray.settings import branches_of
 from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.study_file import layers_by_variant, names_of
 from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
 
 ACCURACY = {"task.text_classification.score": "accuracy"}
@@ -23,7 +25,10 @@ LEFT_OUT = {"loss_comparison": 1, "formulations": 11}
 def plan_of(name: str) -> StudyPlan:
     study = read_study(name)
     preset, settings = ON.get(name, (study.data[0], {}))
-    found = {name: layers for name, (_, layers) in layers_by_variant([preset], settings, [], study.variants).items()}
+    found = {
+        name: layers
+        for name, (_, layers) in layers_by_variant({preset: layers_of(preset, settings)}, [], study.variants).items()
+    }
     variants = {variant: Variant(layers=tuple(layers)) for variant, layers in found.items() if variant is not None}
     layers = tuple(next(iter(found.values())))
     return StudyPlan(
@@ -38,7 +43,11 @@ def test_presets_of_one_name_have_data_of_different_names() -> None:
     assert list(names_of(["mine.yaml", "c/mine.yaml"]).values()) == ["mine", "c/mine"]
     assert list(names_of(["."]).values()) == [""], "which is refused later, as a preset"
     encoders = ["v1/encoder", "v2/encoder", "org/other"]
-    assert list(layers_by_variant(["mrpc"], {}, encoders, {})) == ["v1/encoder", "v2/encoder", "other"]
+    assert list(layers_by_variant({"mrpc": layers_of("mrpc", {})}, encoders, {})) == [
+        "v1/encoder",
+        "v2/encoder",
+        "other",
+    ]
 
 
 @pytest.mark.parametrize("name", api.names()["studies"])

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray.api.places import runs_folder
 from dice_ray.api.planned import with_automatic
 from dice_ray.api.presets import layers_of
 from dice_ray.config import load
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
+from dice_ray.files import runs_folder
 from dice_ray.run import build, single
 from dice_ray.run import folder as folder_of_run
 from dice_ray.training import precision

@@ -9,9 +9,9 @@ import pytest
 from optuna.trial import TrialState
 
 from dice_ray import api
-from dice_ray.api.places import runs_folder
 from dice_ray.config.load import Layer, read_layer, resolve, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.files import runs_folder
 from dice_ray.tuning.export import preset
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import AUTOMATIC

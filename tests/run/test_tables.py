@@ -9,10 +9,10 @@ import pytest
 
 import dice_ray
 from dice_ray import Tables, api
-from dice_ray.api.places import runs_folder
-from dice_ray.api.tables import preset_of
+from dice_ray.api.shipped import preset_of
 from dice_ray.data import sources
 from dice_ray.errors import DataError, InputError, UnknownNameError
+from dice_ray.files import runs_folder
 from dice_ray.run.folder import stored_config
 
 QUICK = {"training.epochs": 1, "training.evaluations": 1}

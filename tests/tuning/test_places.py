@@ -6,18 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.api import places
-from dice_ray.api.places import Place
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.files import runs_folder
 from dice_ray.run import folder as folder_of_run
+from dice_ray.run import names
+from dice_ray.tuning import places
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.places import Place
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "Default", "it's", "x" * 201])
 def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
     with pytest.raises(InputError, match="a name must be letters"):
-        places.check_name(name)
+        names.check_name(name)
 
 
 @pytest.fixture
@@ -75,7 +77,7 @@ def test_one_process_drives_a_run_or_its_whole_sweep(runs: Path, monkeypatch: py
 
 def test_a_new_name_can_be_one_whatever_the_file_is_called() -> None:
     for stem in ("my messages-dice", "../x", "-", "x" * 250, "雨" * 83):
-        assert places.check_name(places.new_name(stem))
+        assert names.check_name(names.new_name(stem))
 
 
 @pytest.mark.usefixtures("runs")
@@ -103,7 +105,7 @@ def test_another_folder_keeps_the_runs(runs: Path, monkeypatch: pytest.MonkeyPat
     assert places.place("sweep/sweep1") == Place(moved / "sweep/trials/sweep1", "sweep", "sweep1")
     monkeypatch.setenv("HOME", str(moved.parent))
     monkeypatch.setenv("DICE_RAY_RUNS", "~/all runs")
-    assert places.runs_folder() == moved
+    assert runs_folder() == moved
 
 
 def test_a_trial_whose_checkpoint_is_not_kept_is_told_which_one_is(runs: Path) -> None:
@@ -118,7 +120,7 @@ def test_a_trial_whose_checkpoint_is_not_kept_is_told_which_one_is(runs: Path) -
 def test_with_a_url_plans_and_ledgers_stay_in_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Finds a folder whose name is the URL."""
     monkeypatch.setenv("DICE_RAY_RUNS", "s3://bucket/runs")
-    assert places.runs_folder() == Path("dice_ray_runs")
+    assert runs_folder() == Path("dice_ray_runs")
 
 
 @pytest.mark.usefixtures("runs")

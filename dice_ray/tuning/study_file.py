@@ -1,40 +1,30 @@
-"""The arms of a study, and the variants that they are run on: data sets, encoders, altered training sets, settings."""
+"""The file of a study: its arms, and the variants that they are run on (data sets, encoders, altered training sets)."""
 
 from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
-from dice_ray.api import shipped
-from dice_ray.api.given import settings_of
-from dice_ray.api.places import given_folder
-from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
+from dice_ray.config.load import Layer, assignment, values_layer
+from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DataError, InputError, UnknownNameError, nearest
-
-if TYPE_CHECKING:
-    from dice_ray.api.given import GivenLoss
-    from dice_ray.config.load import Layer
-    from dice_ray.config.schema import RunConfig
-    from dice_ray.settings import Flat
-    from dice_ray.tuning.study import VariantsAre
+from dice_ray.files import write_atomically
+from dice_ray.run.names import given_folder
+from dice_ray.settings import Flat, without_numpy
+from dice_ray.tasks.inspection import rarest_and_unseen
+from dice_ray.tuning.study import VariantsAre
+from dice_ray.user_code import module_at
 
 NamedT = TypeVar("NamedT", bound=Hashable)
 
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "DATA")
-LEAST_ITEMS = 2
+_LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
-WITH_LOSSES = '''"""The study {study} with losses that were given in Python."""
-
-ARMS = {arms!r}
-BASELINE = {baseline!r}
-{variants_name} = {variants!r}
-DATA = {data!r}
-'''
 
 
 @dataclass(frozen=True)
@@ -56,24 +46,19 @@ class StudyFile:
     data: tuple[str, ...]
 
 
-def read_study(study: str) -> StudyFile:
-    """A shipped study by its name, or one in a Python file.
+def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> StudyFile:
+    """A study in a Python module.
+
+    Args:
+        study: Its name, for messages.
+        address: Of the module, or a Python file.
+        is_row: Whether a report has a row of this name, which no arm can have.
 
     Raises:
-        UnknownNameError: There is no such study, or BASELINE is not one of its arms.
+        UnknownNameError: BASELINE is not one of its arms.
         InputError: The file does not define a study.
     """
-    shipped.folder_of("analysis")
-    from analysis.comparison import CONSTANT
-    from analysis.statistics.best_arm import TUNED
-    from dice_ray.settings import without_numpy
-    from dice_ray.user_code import module_at
-
-    shipped.check_kind(study, "study")
-    studies = shipped.studies()
-    if not study.endswith(".py") and study not in studies:
-        raise UnknownNameError("study", study, studies)
-    module = module_at(studies.get(study, study))
+    module = module_at(address)
     others = [name for name in _NAMES if not hasattr(module, name)]
     for name in filter(str.isupper, vars(module)):
         if close := nearest(name, others) if name not in _NAMES else None:
@@ -92,16 +77,13 @@ def read_study(study: str) -> StudyFile:
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
     for name in module.ARMS:
-        if not name.strip() or name == CONSTANT or name.endswith(TUNED):
-            raise InputError(
-                f"an arm of {study} must have a name, other than {CONSTANT!r} and names that end in "
-                f"{TUNED!r}, which are rows of a report: got {name!r}"
-            )
+        if not name.strip() or is_row(name):
+            raise InputError(f"an arm of {study} must have a name, and not that of a row of a report, got {name!r}")
     if not isinstance(module.BASELINE, str):
         raise InputError(f"BASELINE of {study} must be the name of an arm, got {module.BASELINE!r:.80}")
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", module.BASELINE, module.ARMS)
-    data = getattr(module, "DATA", (EMBEDDED_PRESET,))
+    data = getattr(module, "DATA", ("synthetic_pairs",))
     is_list = isinstance(data, Collection) and not isinstance(data, str)
     if not is_list or not data or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be a list of names of presets, got {data!r:.80}")
@@ -109,25 +91,18 @@ def read_study(study: str) -> StudyFile:
     return StudyFile(without_numpy(module.ARMS), module.BASELINE, without_numpy(variants), variants_are, tuple(data))
 
 
-def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
-    """The file of a study that has another arm for each loss: it is written, so that a command can run it again.
+def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
+    """The file of a study with further arms: it is written, so that a command can run it again.
 
     Raises:
-        InputError: The study has an arm of that name, or other processes cannot load a loss.
+        InputError: The study has an arm of that name.
     """
-    from dice_ray.files import write_atomically
-
-    file = read_study(study)
-    if taken := [name for name in losses if name in file.arms]:
+    if taken := [name for name in added if name in file.arms]:
         raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")
-    arms = file.arms | {name: settings_of(loss) for name, loss in losses.items()}
-    content = WITH_LOSSES.format(
-        study=Path(study).name,
-        arms=arms,
-        baseline=file.baseline,
-        variants_name="SETTINGS" if file.variants_are == "settings" else "VARIANTS",
-        variants=file.variants,
-        data=file.data,
+    content = (
+        f'"""The study {Path(study).name} with losses that were given in Python."""\n\n'
+        f"ARMS = {file.arms | dict(added)!r}\nBASELINE = {file.baseline!r}\n"
+        f"{'SETTINGS' if file.variants_are == 'settings' else 'VARIANTS'} = {file.variants!r}\nDATA = {file.data!r}\n"
     )
     written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
     write_atomically(written, content)
@@ -135,7 +110,7 @@ def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
 
 
 def layers_by_variant(
-    data: Sequence[str | Path], settings: Written, encoders: Sequence[str], variants: Mapping[str, Flat]
+    data: Mapping[str | Path, Sequence[Layer]], encoders: Sequence[str], variants: Mapping[str, Flat]
 ) -> dict[str | None, tuple[str, list[Layer]]]:
     """The name of the data and the layers of each variant: every data set with every encoder with every variant of the
     study's file.
@@ -143,15 +118,13 @@ def layers_by_variant(
     The name of a variant has a part for each of the three of which there are several. If there is one of each, the only
     variant has the key None.
     """
-    from dice_ray.config.load import values_layer
-
     by_name: dict[str | None, tuple[str, list[Layer]]] = {}
-    data_names = names_of(data)
+    data_names = names_of([*data])
     encoder_names = _told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
     of_encoders: Sequence[str | None] = encoders or [None]
     of_file: Sequence[str | None] = [*variants] or [None]
     for preset, encoder, variant in product(data, of_encoders, of_file):
-        layers = layers_of(preset, settings)
+        layers = [*data[preset]]
         if encoder is not None:
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
         if variant is not None:
@@ -168,7 +141,7 @@ def layers_by_variant(
 def command_of(
     study: str,
     data: Sequence[str | Path],
-    settings: Written,
+    settings: Mapping[str, Any] | Sequence[str],
     encoders: Sequence[str],
     arms: Sequence[str],
     tune_shared: str | None,
@@ -181,8 +154,6 @@ def command_of(
     >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
     'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
     """
-    from dice_ray.config.load import assignment
-
     if isinstance(settings, Mapping):
         settings = [assignment(path, value) for path, value in settings.items()]
     options = {
@@ -228,8 +199,6 @@ def check_test(config: RunConfig) -> None:
     Raises:
         DataError: They have not.
     """
-    from dice_ray.tasks.inspection import rarest_and_unseen
-
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
             f"a study compares on the test split, and the data has none ({config.data_name}): name it as "
@@ -241,12 +210,12 @@ def check_test(config: RunConfig) -> None:
     classes = config.task.classes(splits.train)
     rarest, _ = rarest_and_unseen(config.task, classes, {"dev": splits.dev, "test": splits.test})
     for split, found in rarest.items():
-        if found.count < LEAST_ITEMS:
+        if found.count < _LEAST_ITEMS:
             remedy = (
                 f"draw more (data.{split}_share)" if split in splits.report.drawn else f"give a larger {split} file"
             )
             raise DataError(
-                f"a study on {config.data_name} must have at least {LEAST_ITEMS} items of each class in "
+                f"a study on {config.data_name} must have at least {_LEAST_ITEMS} items of each class in "
                 f"{split}, as {config.task.objective()} is undefined without them: it has {found.count} of "
                 f"{found.label!r} among {splits.report.sizes[split]} records. Label more of them, or {remedy}"
             )

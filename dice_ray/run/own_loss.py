@@ -6,12 +6,13 @@ import base64
 import hashlib
 import io
 import pickle
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.api.places import check_lists, given_folder
 from dice_ray.errors import InputError, first_line
+from dice_ray.run.names import check_lists, given_folder
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
@@ -22,19 +23,23 @@ if TYPE_CHECKING:
     GivenLoss: TypeAlias = str | Callable[..., Any] | nn.Module
     """The name of a loss, a function of logits and targets, or a module of them."""
 
-STORED_LOSS = '''"""A loss that was given as an object, pickled.
+_STORED_LOSS = '''"""A loss that was given as an object: its classes are imported, its values loaded without other code.
 
 It needs the file of its class, whose digest was {digest}.
 """
 
 import base64
+import importlib
 import io
+import operator
 import sys
 
 import torch
 
 sys.path.append({root!r})
-loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), map_location="cpu", weights_only=False)
+classes = [operator.attrgetter(name)(importlib.import_module(module)) for module, name in {classes!r}]
+with torch.serialization.safe_globals(classes):
+    loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), map_location="cpu", weights_only=True)
 '''
 
 
@@ -76,19 +81,30 @@ def _stored(loss: nn.Module) -> str:
     if source.endswith(".py"):
         num_parts = type(loss).__module__.count(".") + 1
         root, digest = str(Path(source).parents[num_parts - 1]), hashlib.sha256(Path(source).read_bytes()).hexdigest()
+    classes = {type(each): (type(each).__module__, type(each).__qualname__) for each in loss.modules()}
     written = io.BytesIO()
     try:
         torch.save(loss, written)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        with torch.serialization.safe_globals([*classes]):
+            torch.load(io.BytesIO(written.getvalue()), weights_only=True)
+    except (pickle.PickleError, AttributeError, TypeError) as error:
         raise InputError(
-            f"a loss must be one that pickle can store, since other processes load it, and {name} is not: "
-            f"{first_line(error)}"
+            f"a loss that is given as an object must hold modules, tensors, numbers and texts alone, since other "
+            f"processes load it without running other code, and {name} does not: {_reason(error)}; give a function, or "
+            "the class by its address (loss.custom.target)"
         ) from error
-    content = STORED_LOSS.format(
+    content = _STORED_LOSS.format(
         digest=digest[:12] or f"torch {torch.__version__}",
         root=root,
+        classes=sorted(classes.values()),
         saved=base64.b64encode(written.getvalue()).decode(),
     )
     file = given_folder() / f"{name}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
     write_atomically(file, content)
     return f"{file.absolute()}:loss"
+
+
+def _reason(error: Exception) -> str:
+    """What an object holds that it must not: torch names it in the middle of its advice to load all objects."""
+    found = re.search(r"Unsupported (?:global: GLOBAL|class) (\S+)", str(error))
+    return f"it holds {found[1]}" if found else first_line(error)

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.api import shipped
-from dice_ray.api.places import check_name, given_folder
 from dice_ray.errors import InputError, first_line
+from dice_ray.run.names import check_name, given_folder
 
 if TYPE_CHECKING:
     import datasets
     import pandas as pd
+
+    from dice_ray.config.load import Layer
 
     Table: TypeAlias = pd.DataFrame | datasets.Dataset
     """A table with named columns."""
@@ -60,8 +61,12 @@ if TYPE_CHECKING:
     """A shipped preset's name, a YAML file, or data given in Python."""
 
 
-def preset_of(preset: Preset) -> str | Path:
-    """The preset itself, or the file of the one that is written for data given in Python.
+def preset_of(data: Tables, below: Layer | None) -> Path:
+    """The file of the preset that is written for data given in Python.
+
+    Args:
+        data: The tables.
+        below: The layer of the preset whose settings are used with them.
 
     Raises:
         InputError: A split is no table, or has a column that Parquet cannot hold.
@@ -69,17 +74,12 @@ def preset_of(preset: Preset) -> str | Path:
         DataError: Columns or task cannot be guessed, or a row cannot be read.
     """
     from dice_ray.config.init import start
-    from dice_ray.config.load import read_layer
     from dice_ray.data.formats.base import Given
     from dice_ray.files import write_atomically
 
-    if isinstance(preset, str | Path):
-        return preset
-    data = preset if isinstance(preset, Tables) else Tables(preset)
     if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
         raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
     given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive)
-    below = None if data.preset is None else read_layer(shipped.preset_file(data.preset))
     parent = given_folder()
     with tempfile.TemporaryDirectory(dir=parent) as scratch:
         unfinished = Path(scratch) / "whole"

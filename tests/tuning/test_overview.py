@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dice_ray.api.overview import compared, overview
 from dice_ray.errors import UnknownNameError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.overview import compared, overview
 
 
 def test_trials_of_a_sweep(uri: str) -> None:

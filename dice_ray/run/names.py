@@ -1,0 +1,64 @@
+"""Names of runs, sweeps and studies: those that can be used, and new ones."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from dice_ray.errors import InputError
+from dice_ray.files import runs_folder
+
+TRAIN_EXPERIMENT = "train"
+"""The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
+
+_RESERVED = (TRAIN_EXPERIMENT, "Default")
+"""Names of experiments that no sweep or study can have: `Default` is MLflow's own, which is not read."""
+
+LONGEST = 200
+"""Bytes of a name: file systems take 255, and some names of files are longer by an ending."""
+
+
+def given_folder() -> Path:
+    """The folder of tables and losses that were given in Python, for its owner alone; no run can have its name."""
+    folder = runs_folder() / ".given"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def check_name(name: str) -> str:
+    """Returns the name, which must be usable as a folder and as an experiment."""
+    if not re.fullmatch(r"\w[\w.-]*", name) or name in _RESERVED or len(name.encode()) > LONGEST:
+        raise InputError(
+            f"a name must be letters, digits, '_', '-' and '.', not begin with '-' or '.', have at most {LONGEST} "
+            f"bytes, and not be {' or '.join(map(repr, _RESERVED))}, got {name!r}"
+        )
+    return name
+
+
+def check_lists(**names: Sequence[str | Path]) -> None:
+    """Raise an InputError if one of these arguments is a single text, which Python takes for a list of letters."""
+    for argument, given in names.items():
+        if isinstance(given, str):
+            raise InputError(f"{argument} must be a list, as [{given!r}], got {given!r}")
+
+
+def valid_name(stem: str) -> str:
+    """The name nearest to the stem of a file that `check_name` accepts.
+
+    >>> valid_name("my tickets (1)")
+    'my_tickets_1'
+    """
+    name = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-").encode()[: LONGEST - 10].decode(errors="ignore").rstrip("_")
+    name = name or "run"
+    return f"{name}_data" if name in _RESERVED else name
+
+
+def new_name(stem: str) -> str:
+    """A name that begins with a stem and is not used yet."""
+    while True:
+        name = f"{valid_name(stem)}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
+        if not (runs_folder() / name).exists():
+            return name
