@@ -10,7 +10,7 @@ from dice_ray.api import shipped
 from dice_ray.api.presets import validate
 from dice_ray.errors import InputError
 from dice_ray.files import is_url, parted, runs_folder, without_password
-from dice_ray.run.names import check_lists
+from dice_ray.run.names import check_lists, names_of
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -101,7 +101,6 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
         settings: Values over each preset, as `data.dev_share=0.2`.
     """
     from dice_ray.tasks import inspection
-    from dice_ray.tuning.study_file import names_of
 
     check_lists(presets=presets)
     found, names = [], names_of(presets)

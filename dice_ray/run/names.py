@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from dice_ray.errors import InputError
 from dice_ray.files import runs_folder
+
+NamedT = TypeVar("NamedT", bound=Hashable)
 
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
@@ -62,3 +65,26 @@ def new_name(stem: str) -> str:
         name = f"{valid_name(stem)}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
         if not (runs_folder() / name).exists():
             return name
+
+
+def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
+    """A name for the data of each preset: its own, with as many of its folders as make it different from the others.
+
+    >>> names_of(["mrpc", "a/mine.yaml", "b/mine.yaml"])
+    {'mrpc': 'mrpc', 'a/mine.yaml': 'a/mine', 'b/mine.yaml': 'b/mine'}
+    """
+    return told_apart({preset: (*Path(preset).parent.parts, Path(preset).stem) for preset in presets})
+
+
+def told_apart(paths: Mapping[NamedT, tuple[str, ...]]) -> dict[NamedT, str]:
+    """The last part of each path, with as many before it as make it different from the others."""
+    names = {}
+    for key, parts in paths.items():
+        others = [other for each, other in paths.items() if each != key]
+        size = next(
+            size
+            for size in range(1, len(parts) + 1)
+            if all(other[-size:] != parts[-size:] for other in others) or size == len(parts)
+        )
+        names[key] = "/".join(parts[-size:])
+    return names

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dice_ray.config.load import Layer, assignment, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DataError, InputError, UnknownNameError, nearest
 from dice_ray.files import write_atomically
-from dice_ray.run.names import given_folder
+from dice_ray.run.names import given_folder, names_of, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.tuning.study import VariantsAre
 from dice_ray.user_code import module_at
-
-NamedT = TypeVar("NamedT", bound=Hashable)
 
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "DATA")
 _LEAST_ITEMS = 2
@@ -120,7 +118,7 @@ def layers_by_variant(
     """
     by_name: dict[str | None, tuple[str, list[Layer]]] = {}
     data_names = names_of([*data])
-    encoder_names = _told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
+    encoder_names = told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
     of_encoders: Sequence[str | None] = encoders or [None]
     of_file: Sequence[str | None] = [*variants] or [None]
     for preset, encoder, variant in product(data, of_encoders, of_file):
@@ -168,29 +166,6 @@ def command_of(
     }
     given = [word for option, values in options.items() for value in values for word in (option, str(value))]
     return shlex.join(["dice-ray", "ablate", study, *given])
-
-
-def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
-    """A name for the data of each preset: its own, with as many of its folders as make it different from the others.
-
-    >>> names_of(["mrpc", "a/mine.yaml", "b/mine.yaml"])
-    {'mrpc': 'mrpc', 'a/mine.yaml': 'a/mine', 'b/mine.yaml': 'b/mine'}
-    """
-    return _told_apart({preset: (*Path(preset).parent.parts, Path(preset).stem) for preset in presets})
-
-
-def _told_apart(paths: Mapping[NamedT, tuple[str, ...]]) -> dict[NamedT, str]:
-    """The last part of each path, with as many before it as make it different from the others."""
-    names = {}
-    for key, parts in paths.items():
-        others = [other for each, other in paths.items() if each != key]
-        size = next(
-            size
-            for size in range(1, len(parts) + 1)
-            if all(other[-size:] != parts[-size:] for other in others) or size == len(parts)
-        )
-        names[key] = "/".join(parts[-size:])
-    return names
 
 
 def check_test(config: RunConfig) -> None:

@@ -10,9 +10,10 @@ from dice_ray import api
 from dice_ray.api.presets import layers_of
 from dice_ray.api.shipped import read_study
 from dice_ray.losses import LossConfig
+from dice_ray.run.names import names_of
 from dice_ray.settings import branches_of
 from dice_ray.tuning.study import StudyPlan, Variant
-from dice_ray.tuning.study_file import layers_by_variant, names_of
+from dice_ray.tuning.study_file import layers_by_variant
 from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
 
 ACCURACY = {"task.text_classification.score": "accuracy"}
