@@ -9,12 +9,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from dice_ray.api import places
 from dice_ray.api.presets import layers_of
 from dice_ray.config.load import Layer, as_yaml, resolve, set_layer, values_layer
 from dice_ray.config.schema import RunConfig
+from dice_ray.files import runs_folder
 from dice_ray.run.folder import check_config, stored_config
+from dice_ray.run.names import check_name, valid_name
 from dice_ray.settings import nested, paths
+from dice_ray.tuning.places import place
 from tests.hostile import BOMBS, HOSTILE, altered_bytes, hostile, texts, values
 
 PATHS = st.sampled_from(list(paths(RunConfig)))
@@ -53,8 +55,8 @@ def test_presets(given: bytes) -> None:
 
 @hostile(st.one_of(texts, st.lists(st.sampled_from(HOSTILE)).map("/".join)), num=6_000)
 def test_names(given: str) -> None:
-    above = places.runs_folder().resolve()
+    above = runs_folder().resolve()
     with suppress(ValueError):
-        assert (above / places.check_name(given)).resolve().parent == above
-    assert (above / places.check_name(places.valid_name(given))).resolve().parent == above
-    places.place(given)
+        assert (above / check_name(given)).resolve().parent == above
+    assert (above / check_name(valid_name(given))).resolve().parent == above
+    place(given)

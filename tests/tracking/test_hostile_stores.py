@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 
 from analysis.report import Report
 from analysis.tables.base import ReportTable
-from dice_ray.api import overview, reports
+from dice_ray.api import reports
 from dice_ray.errors import RunError
 from dice_ray.tracking import reader, schema
 from dice_ray.tracking.spool import Spool, unsent_spools
+from dice_ray.tuning import overview
 from tests.hostile import HOSTILE, altered, altered_bytes, hostile, scalars, texts
 from tests.tracking.stores import copied, fill
 
