@@ -1,6 +1,6 @@
 """The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
 
-from dice_ray.api.best import Best
+from dice_ray.api.cluster import doctor, follow_job, submit
 from dice_ray.api.data import (
     cache_folder,
     cached,
@@ -10,17 +10,14 @@ from dice_ray.api.data import (
     inspect,
     inspection_folder,
 )
-from dice_ray.api.doctor import doctor
-from dice_ray.api.exports import export_optuna, export_preset
-from dice_ray.api.jobs import follow_job, submit
-from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
+from dice_ray.api.library import loss, losses, names, plot_losses, preset_titles
+from dice_ray.api.models import Scored, evaluate, export, predict
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.reports import report, write_report
-from dice_ray.api.results import DryRun, Interrupted, Result
-from dice_ray.api.runs import train
-from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
+from dice_ray.api.reports import export_optuna, export_preset, report, write_report
+from dice_ray.api.results import Best, DryRun, Interrupted, Result
+from dice_ray.api.search import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
-from dice_ray.api.trained import Scored, evaluate, export, predict
+from dice_ray.api.training import train
 from dice_ray.run.names import valid_name
 from dice_ray.run.tables import Tables
 

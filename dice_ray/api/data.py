@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.api import shipped
+from dice_ray.api import library
 from dice_ray.api.presets import validate
 from dice_ray.errors import InputError
 from dice_ray.files import is_url, parted, runs_folder, without_password
@@ -112,7 +112,7 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
 
 def imbalance_report(found: Sequence[Inspection]) -> Report:
     """Tables and a plot of inspected data sets; for the paper's data sets the first table is its Table 1."""
-    shipped.folder_of("analysis")
+    library.folder_of("analysis")
     from analysis import imbalance
 
     return imbalance.imbalance_report(found)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.api import shipped
+from dice_ray.api import library
 from dice_ray.run.names import check_lists
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     else:
         check_lists(settings=settings)
         above = set_layer(settings)
-    of_preset = read_layer(shipped.preset_file(preset))
+    of_preset = read_layer(library.preset_file(preset))
     tracked = of_preset.values.get("tracking")
     if isinstance(tracked, Mapping) and "published" in tracked and _change_data(above.values):
         return [of_preset, values_layer("other data", {"tracking.published": None}), above]

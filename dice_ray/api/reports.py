@@ -1,4 +1,4 @@
-"""Reports of experiments: made from their runs in MLflow, written to files, and stored with the parent run."""
+"""Reports of experiments, which are stored with the parent run, and exports of sweeps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.api import shipped
+from dice_ray.api import library
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.files import runs_folder
 from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
@@ -22,7 +22,7 @@ def report(*names: str) -> Report:
     Args:
         names: Of sweeps and studies, or `train` for the runs trained alone.
     """
-    shipped.folder_of("analysis")
+    library.folder_of("analysis")
     from analysis import report as reports
 
     if not names or len(set(names)) < len(names):
@@ -77,7 +77,7 @@ def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None =
     from dice_ray.tracking import schema
     from dice_ray.tracking.writer import Writer
 
-    shipped.folder_of("analysis")
+    library.folder_of("analysis")
     from analysis import outcome
 
     try:
@@ -92,7 +92,7 @@ def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None =
 
 def findings(name: str) -> Findings:
     """The runs of an experiment as MLflow holds them now; their files and curves are read on first use."""
-    shipped.folder_of("analysis")
+    library.folder_of("analysis")
     from analysis.frames import Findings
     from dice_ray.run.folder import holds_run
     from dice_ray.tracking import reader
@@ -115,3 +115,39 @@ def findings(name: str) -> Findings:
         ranked=tuple(trial.id for trial in trials),
         rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
     )
+
+
+def export_preset(sweep: str, out: Path | None = None) -> str:
+    """The best configuration of a sweep as a commented preset for `train`.
+
+    Args:
+        sweep: Name of a sweep, or SWEEP/TRIAL for the configuration of one of its trials.
+        out: File to write; by default the preset is printed.
+    """
+    from dice_ray.files import check_output, write_output
+    from dice_ray.tuning.export import preset
+
+    if out is not None:
+        check_output(out)
+    name, _, trial = sweep.partition("/")
+    text = preset(runs_folder() / name, trial or None)
+    if out is not None:
+        write_output(out, text)
+    return text
+
+
+def export_optuna(sweep: str, file: str | Path) -> int:
+    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
+
+    Args:
+        sweep: Name of a sweep.
+        file: New SQLite file to write, such as study.db.
+    """
+    from dice_ray.files import check_output
+    from dice_ray.tuning.export import optuna_study
+
+    if (file := Path(file)).exists():
+        raise InputError(f"an Optuna study must be written to a new file, got {file}")
+    check_output(file)
+    library.folder_of("search_spaces")
+    return optuna_study(runs_folder() / sweep, file)

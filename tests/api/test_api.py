@@ -23,8 +23,8 @@ import torch
 import dice_ray
 from dice_ray import api
 from dice_ray.api import Result
+from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
-from dice_ray.api.shipped import read_study
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer, set_layer
 from dice_ray.data import sources

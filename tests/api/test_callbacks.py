@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dice_ray
-from dice_ray.api.callbacks import shown
+from dice_ray.api.training import shown
 from dice_ray.run.driver import TrialCounts
 from dice_ray.training.loop import Evaluation
 

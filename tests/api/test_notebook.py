@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dice_ray.api.callbacks import shown
+from dice_ray.api.training import shown
 from tests.docs.notebooks import displayed, printed, run
 
 TRAIN = """

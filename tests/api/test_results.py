@@ -158,7 +158,7 @@ def test_a_trained_run_needs_no_analysis(monkeypatch: pytest.MonkeyPatch) -> Non
     def shadowed(package: str) -> Path:
         raise ShadowedError(f"Python finds another {package} first")
 
-    monkeypatch.setattr("dice_ray.api.shipped.folder_of", shadowed)
+    monkeypatch.setattr("dice_ray.api.library.folder_of", shadowed)
     trained = api.Result("mine", "train", trained=api.Best("mine", "dev/f1", 0.5))
     assert (trained.headlines, trained.more_seeds) == ((), None)
     assert repr(trained).startswith("mine: mine has dev/f1 0.5000")

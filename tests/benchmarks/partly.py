@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from dice_ray.api.shipped import preset_file
+from dice_ray.api.library import preset_file
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.run import single, trained
 from dice_ray.training.checkpoint import BEST, LAST

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dice_ray import api
+from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
-from dice_ray.api.shipped import read_study
 from dice_ray.config.load import Layer
 from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.study_file import layers_by_variant

@@ -9,7 +9,7 @@ import pytest
 
 import dice_ray
 from dice_ray import Tables, api
-from dice_ray.api.shipped import preset_of
+from dice_ray.api.library import preset_of
 from dice_ray.data import sources
 from dice_ray.errors import DataError, InputError, UnknownNameError
 from dice_ray.files import runs_folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dice_ray.api import shipped
+from dice_ray.api import library
 from dice_ray.tuning.space import Space, points
 from search_spaces.published import PUBLISHED
 
@@ -15,7 +15,7 @@ ROWS = [(preset, number) for preset, rows in PUBLISHED.items() for number in ran
 @pytest.mark.parametrize("space", ["loss_tuning", "joint_tuning"])
 def test_a_row_loses_only_what_the_space_does_not_search(preset: str, number: int, space: str) -> None:
     row = PUBLISHED[preset][number]
-    (point,) = points([row], Space(shipped.space_address(space)))
+    (point,) = points([row], Space(library.space_address(space)))
     assert point.params | point.left_out == row
     assert point.params["loss"] == row["loss"]
     loss = {path for path in row if path.startswith("loss")}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dice_ray import api
+from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
-from dice_ray.api.shipped import read_study
 from dice_ray.losses import LossConfig
 from dice_ray.run.names import names_of
 from dice_ray.settings import branches_of

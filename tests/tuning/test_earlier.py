@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import FixedTrial, TrialState
 
 from dice_ray import api
-from dice_ray.api import shipped
+from dice_ray.api import library
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
@@ -51,7 +51,7 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
 )
 def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str, loss: str) -> None:
     written = (*layers, values_layer("--set", {"training.warmup": 0.9}))
-    first = own_point(written, Space(shipped.space_address(space)))
+    first = own_point(written, Space(library.space_address(space)))
     config = flat(resolve([*written, values_layer("trial", first)]))
     assert config == flat(resolve([*written, values_layer("loss", {"loss": loss})]))
     assert first["loss"] == loss

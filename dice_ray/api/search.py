@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.api import shipped, tracking
-from dice_ray.api.callbacks import shown
-from dice_ray.api.planned import run_plan, with_automatic
+from dice_ray.api import library, tracking
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.results import Result
-from dice_ray.api.runs import train_config
-from dice_ray.api.shipped import preset_of
-from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.api.reports import store_outcome
+from dice_ray.api.results import Result, interruptible
+from dice_ray.api.training import shown, train_config
+from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.files import runs_folder
 from dice_ray.run.names import check_lists, check_name, new_name, valid_name
 from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
-    from dice_ray.api.callbacks import Callback
-    from dice_ray.run.driver import Show
+    from dice_ray.api.training import Callback
+    from dice_ray.config.load import Layer
+    from dice_ray.run.driver import Driver, Show, TrialCounts
     from dice_ray.run.own_loss import GivenLoss
     from dice_ray.run.tables import Preset
+    from dice_ray.tuning.plan import Plan
     from dice_ray.tuning.space import Point
+
 
 DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
 """Samplers with an initial point; brute force goes through a grid."""
@@ -93,18 +95,18 @@ def tune(
     from dice_ray.tuning.sweep import SweepPlan
 
     check_lists(objectives=objectives)
-    preset = preset_of(preset)
+    preset = library.preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
     space = space if isinstance(space, str) else address_of(space)
     layers = with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
-    address_of_space = shipped.space_address(space)
+    address_of_space = library.space_address(space)
     check_settings(written[-1], address_of_space)
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
     if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
-        shipped.folder_of("search_spaces")
+        library.folder_of("search_spaces")
         points.append(own_point(layers, Space(address_of_space)))
     if warm_start == PUBLISHED:
         points += [point.params for point in published_points(preset, space)]
@@ -137,12 +139,12 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
     from dice_ray.tuning.space import Space
     from dice_ray.tuning.space import points as reduced
 
-    shipped.folder_of("search_spaces")
+    library.folder_of("search_spaces")
     from search_spaces.published import PUBLISHED as settings_of
 
     if str(preset) not in settings_of:
         raise UnknownNameError("preset with published settings", str(preset), settings_of)
-    points = reduced(settings_of[str(preset)], Space(shipped.space_address(space)))
+    points = reduced(settings_of[str(preset)], Space(library.space_address(space)))
     if not points:
         losses = sorted({point["loss"] for point in settings_of[str(preset)]})
         raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
@@ -264,16 +266,16 @@ def ablate(
     if seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     name = check_name(name or valid_name(Path(study).stem))
-    file = shipped.read_study(study)
+    file = library.read_study(study)
     if losses:
         study = with_arms(study, file, {arm: settings_of(loss) for arm, loss in losses.items()})
-        file, arms = shipped.read_study(study), [*arms, *losses] if arms else ()
+        file, arms = library.read_study(study), [*arms, *losses] if arms else ()
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
     if arms and file.baseline not in arms:
         raise InputError(f"the arms must hold the baseline that the others are compared with: add {file.baseline!r}")
     given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
-    presets = [preset_of(each) for each in given] or list(file.data)
+    presets = [library.preset_of(each) for each in given] or list(file.data)
     is_tuned = bool(tune_shared or tuned_from)
     if is_tuned and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
@@ -314,3 +316,84 @@ def ablate(
         plan = with_tuned_arms(plan, [runs_folder() / sweep for sweep in tuned_from])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     return run_plan(plan.with_contents(), driver, is_dry=dry_run)
+
+
+def run_plan(plan: Plan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
+    """Run what a plan asks for and its folder does not hold yet, or estimate it.
+
+    Raises:
+        InputError: A model cannot be registered under this name, or the sweep has no best one.
+    """
+    from dice_ray.tuning import runner
+    from dice_ray.tuning.estimate import estimate
+
+    tracking.check_register(register)
+    if register and not plan.has_best:
+        raise InputError("a search for several objectives must leave out --register: it has no best trial to register")
+    folder = runs_folder() / plan.name
+    if is_dry:
+        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
+    with interruptible(plan.name, plan.name) as stop:
+        driver = replace(driver, is_stopped=stop)
+        counts = runner.run(plan, folder, driver)
+        stop.check()
+        return _result(plan, folder, counts, register)
+
+
+def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None) -> tuple[Layer, ...]:
+    """The layers, and above them one with the automatically chosen values, which all trials share on every machine.
+
+    These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
+    were chosen then.
+    """
+    from dice_ray.config.load import resolve, values_layer
+    from dice_ray.run.build import fix_precision
+    from dice_ray.run.folder import holds_plan
+    from dice_ray.tuning import plan_file
+    from dice_ray.tuning.plan import AUTOMATIC
+
+    config = resolve(layers)
+    folder = runs_folder() / name
+    stored = plan_file.read(folder) if holds_plan(folder) else None
+    before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
+    chosen: dict[str, str | None] = {}
+    if config.training.precision == "auto":
+        chosen["training.precision"] = (before or fix_precision(config, is_of_trials=True)).training.precision
+    named = config.with_data_name(before.tracking.data if before is not None else data_name)
+    if named.tracking.data != config.tracking.data:
+        chosen["tracking.data"] = named.tracking.data
+    return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
+
+
+def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
+    """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
+
+    Raises:
+        RunError: Every trial failed; it names the last reason. Or the checkpoint of the best one was deleted.
+    """
+    from dice_ray.output import redirected
+    from dice_ray.run.folder import LOG
+    from dice_ray.tuning import plan_file
+    from dice_ray.tuning.ledger import ledger_in
+    from dice_ray.tuning.places import place
+    from dice_ray.tuning.ranking import best_in
+
+    ledger = ledger_in(folder)
+    if counts.is_finished and counts.failed == counts.total:
+        # The last, since a study may hold other failures of earlier calls.
+        *_, reason = (outcome.failure for outcome in ledger.outcomes.values() if outcome.failure)
+        reason = " ".join(reason.split())
+        raise RunError(
+            f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
+        )
+    is_study = counts.is_finished and plan.split == "test"
+    result = Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
+    if counts.is_finished:
+        with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
+            store_outcome(plan.name, lambda: result.findings, folder)
+    if counts.is_finished and plan.has_best and (best := best_in(ledger)) is not None:
+        # The best cell may be of a variant that an earlier call asked for.
+        store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
+        if store_text or register:
+            tracking.keep_best(place(f"{plan.name}/{best}"), plan.split, store_text=store_text, register=register)
+    return result

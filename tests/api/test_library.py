@@ -10,7 +10,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from dice_ray.api.shipped import preset_file, spaces
+from dice_ray.api.library import preset_file, spaces
 from dice_ray.errors import InputError
 from tests.house.tree import REPOSITORY
 
@@ -18,7 +18,7 @@ PACKAGES = ["search_spaces", "analysis"]
 
 
 def _folder_of(package: str) -> subprocess.CompletedProcess[str]:
-    code = f"from dice_ray.api.shipped import folder_of; print(folder_of({package!r}))"
+    code = f"from dice_ray.api.library import folder_of; print(folder_of({package!r}))"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 

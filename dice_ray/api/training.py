@@ -1,28 +1,32 @@
-"""One run: trained, or rehearsed by its first steps."""
+"""One run: trained, or rehearsed by its first steps; and the user's functions that are called while something runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from dice_ray.api import tracking
-from dice_ray.api.best import Best
-from dice_ray.api.callbacks import shown
+from dice_ray.api.library import preset_of
+from dice_ray.api.notebook import NotebookScreen, is_notebook
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import DryRun, Result, interruptible
-from dice_ray.api.shipped import preset_of
+from dice_ray.api.results import Best, DryRun, Result, interruptible
+from dice_ray.errors import InputError
 from dice_ray.files import runs_folder
 from dice_ray.run.names import TRAIN_EXPERIMENT, check_name, new_name
 from dice_ray.run.own_loss import with_loss
 
 if TYPE_CHECKING:
-    from dice_ray.api.callbacks import Callback
     from dice_ray.config.schema import RunConfig
-    from dice_ray.run.driver import Driver, Show
+    from dice_ray.run.driver import Driver, Event, Screen, Show, TrialCounts
     from dice_ray.run.own_loss import GivenLoss
     from dice_ray.run.tables import Preset
+    from dice_ray.training.loop import Evaluation
+
+    Callback: TypeAlias = Callable[[Evaluation | TrialCounts], object]
+    """Called with each evaluation of a run, and with the counts of a sweep or study when a trial has ended."""
 
 
 def train(
@@ -114,3 +118,47 @@ def _named(preset: Preset, settings: Written, name: str | None) -> tuple[RunConf
     name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
     stored = stored_config(runs_folder() / name)
     return config.with_data_name(Path(preset).stem if stored is None else stored.tracking.data), name
+
+
+def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
+    """A screen that calls the callbacks and shows what the given one, or a notebook's, shows; None without either."""
+    if callable(callbacks):
+        raise InputError(f"callbacks must be a list of functions, as [print], got {callbacks!r}")
+    if show is None and is_notebook():
+        show = NotebookScreen
+    if not callbacks:
+        return show
+
+    @contextmanager
+    def screen(terminal: TextIO) -> Iterator[Screen]:
+        with ExitStack() as stack:
+            yield _Caller(callbacks, terminal, stack.enter_context(show(terminal)) if show else None)
+
+    return screen
+
+
+class _Caller:
+    """A screen that calls functions. What they print goes to the terminal or notebook, not to the log."""
+
+    def __init__(self, callbacks: Sequence[Callback], terminal: TextIO, screen: Screen | None) -> None:
+        self._callbacks, self._terminal, self._screen = callbacks, terminal, screen
+        self._num_ended: int | None = None
+
+    def show(self, event: Event) -> None:
+        from dice_ray.run.driver import TrialCounts
+        from dice_ray.training.loop import Evaluation
+
+        if self._screen:
+            self._screen.show(event)
+        if isinstance(event, TrialCounts):
+            num_ended, before = event.done + event.failed + event.pruned, self._num_ended
+            self._num_ended = num_ended
+            # The first counts come before a trial ends; those of a resumed sweep hold trials that ended earlier, of
+            # which a failed one that starts again does not count any more.
+            if before is None or num_ended <= before:
+                return
+        elif not isinstance(event, Evaluation):
+            return
+        with redirect_stdout(self._terminal):
+            for callback in self._callbacks:
+                callback(event)

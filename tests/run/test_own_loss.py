@@ -16,7 +16,7 @@ from optuna import Trial
 
 import dice_ray
 from dice_ray import user_code
-from dice_ray.api.shipped import read_study
+from dice_ray.api.library import read_study
 from dice_ray.cli import app as command_line
 from dice_ray.errors import InputError
 from dice_ray.run.own_loss import settings_of, with_loss
