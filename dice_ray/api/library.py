@@ -40,7 +40,7 @@ def preset_file(preset: str | Path) -> Path:
         if path.is_file():
             return path
         raise InputError(f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}")
-    check_kind(str(preset), "preset")
+    _check_kind(str(preset), "preset")
     known = presets()
     if str(preset) not in known and path.is_file():
         raise InputError(
@@ -109,14 +109,14 @@ def read_study(study: str) -> StudyFile:
     from analysis.statistics.best_arm import TUNED
     from dice_ray.tuning import study_file
 
-    check_kind(study, "study")
+    _check_kind(study, "study")
     known = studies()
     if not study.endswith(".py") and study not in known:
         raise UnknownNameError("study", study, known)
     return study_file.read_study(study, known.get(study, study), lambda name: name == CONSTANT or name.endswith(TUNED))
 
 
-def check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
+def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
     """Raise an InputError with the right command if a name is that of another kind of thing than the wanted one."""
     of_preset = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
     known: dict[str, tuple[Mapping[str, object], str]] = {

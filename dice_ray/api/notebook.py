@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 if TYPE_CHECKING:
     from dice_ray.run.driver import Event, RunningTrial
 
-SECONDS_BETWEEN_UPDATES: Final = 0.5
+_SECONDS_BETWEEN_UPDATES: Final = 0.5
 """Each update is a message to the browser, and a run has many steps a second."""
 
 
@@ -63,7 +63,7 @@ class NotebookScreen:
             self._done, self._total = event.done + event.failed + event.pruned, event.total
             left = f", about {timedelta(seconds=round(event.seconds_left))} left" if event.seconds_left else ""
             self._progress, self._trials = f"{event}{left}", event.trials
-        if (now := time.monotonic()) - self._updated >= SECONDS_BETWEEN_UPDATES:
+        if (now := time.monotonic()) - self._updated >= _SECONDS_BETWEEN_UPDATES:
             self._updated = now
             self._display.update(self)
 

@@ -223,7 +223,7 @@ def interruptible(name: str, experiment: str) -> Iterator[Stop]:
             raise Interrupted(Result(name, experiment, is_finished=False), stop.signal or signal.SIGINT) from error
 
 
-ONE_CLASS: Final = (
+_ONE_CLASS: Final = (
     "It predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
     "or another loss; a threshold tuned on dev may already help."
 )
@@ -251,7 +251,7 @@ class Best:
     def line(self) -> str:
         """One line of text."""
         settings = ", ".join(f"{path} {shortened(value)}" for path, value in self.settings.items())
-        advice = f" {ONE_CLASS}" if self.is_collapsed else ""
+        advice = f" {_ONE_CLASS}" if self.is_collapsed else ""
         return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
 
 

@@ -12,10 +12,10 @@ from typing import Final
 from rich.cells import cell_len, chop_cells
 
 WIDTH: Final = 100
-GAP: Final = "  "
-LONGEST_WORD: Final = 60
+_GAP: Final = "  "
+_LONGEST_WORD: Final = 60
 """Longer words of a cell go on in its next line, except in names of rows, which are to be copied."""
-MIN_TEXT: Final = 20
+_MIN_TEXT: Final = 20
 # A command in backquotes is one word, and further spaces behind a word belong to it: they align what follows.
 _WORD: Final = re.compile(r"(?:[^\s`]*`[^`\n]*`[^\s`]*|\S+)(?: +(?= ))?")
 
@@ -45,7 +45,7 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def joined(parts: Sequence[str], gap: str = GAP, indent: int = 0, hanging: int = 4) -> str:
+def joined(parts: Sequence[str], gap: str = _GAP, indent: int = 0, hanging: int = 4) -> str:
     """Parts side by side, on as many lines as they need; no part is cut."""
     return "\n".join(_lines(parts, gap, WIDTH, indent * " ", (indent + hanging) * " "))
 
@@ -62,7 +62,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
     are_right = right or [False] * len(columns)
     num_names = next((num for num in range(1, 4) if len({tuple(row[:num]) for row in rows}) == len(rows)), 1)
     least = [max(map(cell_len, column)) for column in columns[:num_names]]
-    longest = max(MIN_TEXT, WIDTH - sum(width + len(GAP) for width in least))
+    longest = max(_MIN_TEXT, WIDTH - sum(width + len(_GAP) for width in least))
     least += [_least_width(*column, longest) for column in zip(columns, are_right, strict=True)][num_names:]
     parts = [
         "\n".join(_part([columns[n] for n in part], [least[n] for n in part], [are_right[n] for n in part]))
@@ -78,32 +78,32 @@ def _least_width(column: Sequence[str], is_number: bool, longest: int) -> int:
     if is_number:
         return max(longest_word, *map(cell_len, cells), 0)
     words = [cell_len(word) for cell in cells for word in _WORD.findall(cell)]
-    return max(min(max([longest_word, *words]), LONGEST_WORD, longest), min(MIN_TEXT, max(map(cell_len, column))))
+    return max(min(max([longest_word, *words]), _LONGEST_WORD, longest), min(_MIN_TEXT, max(map(cell_len, column))))
 
 
 def _parts(least: Sequence[int], num_names: int) -> list[list[int]]:
     """The columns of each part: as many as fit beside the names."""
     names = [*range(num_names)]
-    parts, used = [names], sum(least[number] + len(GAP) for number in names)
+    parts, used = [names], sum(least[number] + len(_GAP) for number in names)
     for number in range(num_names, len(least)):
         if used + least[number] > WIDTH and len(parts[-1]) > num_names:
             parts.append(names)
-            used = sum(least[name] + len(GAP) for name in names)
+            used = sum(least[name] + len(_GAP) for name in names)
         parts[-1] = [*parts[-1], number]
-        used += least[number] + len(GAP)
+        used += least[number] + len(_GAP)
     return parts
 
 
 def _part(columns: Sequence[Sequence[str]], least: Sequence[int], right: Sequence[bool]) -> Iterator[str]:
     widths = [max(map(cell_len, column)) for column in columns]
-    while sum(widths) + len(GAP) * (len(widths) - 1) > WIDTH and widths != least:
+    while sum(widths) + len(_GAP) * (len(widths) - 1) > WIDTH and widths != least:
         widest = max((n for n, width in enumerate(widths) if width > least[n]), key=widths.__getitem__)
         widths[widest] -= 1
     for row in zip(*columns, strict=True):
         cells = [[*_lines(_cut(cell, width), " ", width)] for cell, width in zip(row, widths, strict=True)]
         for number in range(max(map(len, cells))):
             shown = [lines[number] if number < len(lines) else "" for lines in cells]
-            yield GAP.join(map(_padded, shown, widths, right)).rstrip()
+            yield _GAP.join(map(_padded, shown, widths, right)).rstrip()
 
 
 def _padded(cell: str, width: int, is_right: bool) -> str:

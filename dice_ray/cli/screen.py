@@ -18,14 +18,14 @@ from dice_ray.training.loop import Evaluation, StepProgress
 if TYPE_CHECKING:
     from dice_ray.run.driver import Event, RunningTrial, TrialCounts
 
-SHOWN_METRICS = (
+_SHOWN_METRICS = (
     *("dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
     *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
 )
 """Metrics that are shown behind the objective."""
-CONSTANT = ("dev/constant_f1", "dev/constant_accuracy", "dev/constant_macro_f1")
+_CONSTANT = ("dev/constant_f1", "dev/constant_accuracy", "dev/constant_macro_f1")
 """Metrics that no evaluation changes, which are shown with the first one."""
-SECONDS_IN_A_PIPE = 10.0
+_SECONDS_IN_A_PIPE = 10.0
 
 
 class TerminalScreen:
@@ -77,8 +77,8 @@ class TerminalScreen:
     def _show_evaluation(self, evaluation: Evaluation) -> None:
         values = evaluation.metrics
         objective = [name for name in values if name.startswith("dev/")][:1]  # may be a metric that no list has
-        names = dict.fromkeys(("train/loss", *objective, *SHOWN_METRICS))
-        shown = [name for name in names if name in values and (name not in CONSTANT or self._is_first)]
+        names = dict.fromkeys(("train/loss", *objective, *_SHOWN_METRICS))
+        shown = [name for name in names if name in values and (name not in _CONSTANT or self._is_first)]
         self._is_first = False
         metrics = [f"{name} {values[name]:.4f}" for name in shown]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
@@ -99,7 +99,7 @@ class TerminalScreen:
         line = step_line(step, self._score, speed, left)
         if self._live:
             self._live.update(Text(line))
-        elif now - self._last_line >= SECONDS_IN_A_PIPE:
+        elif now - self._last_line >= _SECONDS_IN_A_PIPE:
             self._last_line = now
             self._print(line)
 

@@ -5,46 +5,36 @@ from __future__ import annotations
 import csv
 import io
 import json
-import shlex
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 import torch
 
 import dice_ray
 from dice_ray import api
 from dice_ray.api import Result
-from dice_ray.api.library import read_study
-from dice_ray.api.presets import layers_of
 from dice_ray.cli.screen import TerminalScreen
-from dice_ray.config.load import Layer, set_layer
+from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
 from dice_ray.files import lock, runs_folder
 from dice_ray.run import build
 from dice_ray.run.driver import Event
 from dice_ray.run.names import TRAIN_EXPERIMENT
-from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.run.rehearsal import _NUM_STEPS
-from dice_ray.settings import nest
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation
-from dice_ray.tuning import plan_file, study_file
-from dice_ray.tuning.study import StudyPlan
-from dice_ray.tuning.study_file import with_arms
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.sweep import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
@@ -95,24 +85,6 @@ def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
     assert mapping == api.validate("synthetic_pairs", ["loss.focal.gamma=3"])
 
 
-def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
-    """A text such as "1" or "null" was written without quotes: read back, it was a number or nothing."""
-    settings: dict[str, Any] = {
-        "task.sentence_pair.positive": "1",
-        "tracking.data": "null",
-        "tracking.text": "no # é 😀: [",
-        "training.lr": "2e-5",
-        "training.warmup": 1e-05,
-        "launch.gpus": None,
-        "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
-    }
-    words = shlex.split(study_file.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
-    written = [word for option, word in pairwise(words) if option == "--set"]
-    assert "training.lr=2e-5" in written, "no quotes where none are needed"
-    assert set_layer(written).values == nest(settings)
-    assert set_layer(list(with_loss(written, "my #1.py:loss"))).values == nest({**settings, "loss": "my #1.py:loss"})
-
-
 def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DICE_RAY_DATA", str(tmp_path))
     presets = api.names()["presets"]
@@ -121,76 +93,9 @@ def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert api.validate(preset).task.name
 
 
-def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "empty.py").write_text("BASELINE = 'x'")
-    with pytest.raises(InputError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
-        dice_ray.ablate(str(tmp_path / "empty.py"))
-
-
 def test_a_file_without_a_function_is_no_space() -> None:
     with pytest.raises(InputError, match=r"must be a function, as mine.py:FUNCTION, got mine.py$"):
         dice_ray.tune("synthetic_pairs", space="mine.py")
-
-
-def test_a_misspelt_name_in_a_study_is_refused_and_own_names_are_not(tmp_path: Path) -> None:
-    """A study ran without its variants."""
-    text = "ARMS = {'a': {}, 'b': {'loss': 'dice'}}\nBASELINE = 'a'\nLOSSES = ['dice']\n"
-    (tmp_path / "own.py").write_text(text)
-    assert read_study(str(tmp_path / "own.py")).baseline == "a"
-    (tmp_path / "odd.py").write_text(text + "VARIANT = {'a': {}}\n")
-    with pytest.raises(InputError, match=r"odd.py defines VARIANT, which no study has; did you mean VARIANTS\?"):
-        read_study(str(tmp_path / "odd.py"))
-
-
-@pytest.mark.parametrize("name", ["", "constant predictor", "dice (tuned threshold)"])
-def test_an_arm_has_no_name_of_a_row_of_a_report(tmp_path: Path, name: str) -> None:
-    """`constant predictor` was taken for the level that a useful arm must exceed."""
-    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}, {name!r}: {{'loss': 'dice'}}}}")
-    with pytest.raises(InputError, match="which are rows of a report: got"):
-        dice_ray.ablate(str(tmp_path / "odd.py"))
-
-
-def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
-    """A run was trained with them; a study's plan, its file with an own loss and its command could not have them."""
-    scalars = {"training.lr": np.float64(0.5), "training.batch_size": np.int64(16)}
-    arms = "{'a': {}, 'b': {'training.lr': np.float32(0.25)}}"
-    (tmp_path / "rates.py").write_text(
-        f"import numpy as np\nBASELINE = 'a'\nARMS = {arms}\nVARIANTS = {{'v': {{'training.epochs': np.int64(3)}}}}"
-    )
-    file = read_study(
-        with_arms("rates", read_study(str(tmp_path / "rates.py")), {"mine": settings_of(torch.nn.CrossEntropyLoss())})
-    )
-    assert repr((file.arms["b"], file.variants)) == "({'training.lr': 0.25}, {'v': {'training.epochs': 3}})"
-    plan = StudyPlan(name="s", layers=layers_of("synthetic_pairs", scalars), arms=file.arms, baseline="a", seeds=(1,))
-    assert plan.base().training.batch_size == 16
-    assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
-    assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
-    command = study_file.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
-    assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
-
-
-@pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}", "{'a': {}, 3: {}}", "{'a': {3: 1}}"])
-def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
-    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {arms}")
-    with pytest.raises(InputError, match=r"ARMS of .*odd\.py must map names"):
-        dice_ray.ablate(str(tmp_path / "odd.py"))
-
-
-@pytest.mark.parametrize(
-    ("line", "match"),
-    [
-        ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
-        ("SETTINGS = ['a']", r"SETTINGS of .*odd\.py must map names to settings by path"),
-        ("SETTINGS = VARIANTS = {'a': {}}", r"must define VARIANTS or SETTINGS, not both, and .*odd\.py defines both"),
-        ("DATA = 'mrpc'", r"DATA of .*odd\.py must be a list of names of presets, got 'mrpc'"),
-        ("DATA = 5", r"DATA of .*odd\.py must be a list of names of presets, got 5"),
-        ("BASELINE = ['a']", r"BASELINE of .*odd\.py must be the name of an arm, got \['a'\]"),
-    ],
-)
-def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Path) -> None:
-    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}}}\n{line}")
-    with pytest.raises(InputError, match=match):
-        dice_ray.ablate(str(tmp_path / "odd.py"))
 
 
 @pytest.mark.parametrize(("seeds", "top"), [(1, None), (None, 2)])
@@ -299,27 +204,6 @@ def test_settings_that_are_refused_do_not_take_the_name(refused: dict[str, Any])
     with pytest.raises(ConfigError, match="must be"):
         dice_ray.train("synthetic_pairs", QUICK | refused, name="mine")
     assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
-
-
-def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
-    rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
-    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
-    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
-    with pytest.raises(DataError, match=r"a study compares on the test split, and .* none .*data\.test_share=0\.2"):
-        dice_ray.ablate("loss_comparison", "mine.yaml")
-
-
-def test_a_study_needs_two_items_of_each_class_where_each_is_scored(tmp_path: Path) -> None:
-    """With one positive in dev, a threshold is fitted to it, and F1 is 0 or 1 by chance."""
-    rows = [f"a {number}\tb\t{int(number % 20 == 0)}" for number in range(200)]
-    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
-    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
-    with pytest.raises(DataError, match=r"at least 2 items of each class in dev, as f1 .* 1 of '1' among 16 records"):
-        study_file.check_test(api.validate("mine.yaml", {"data.test_share": 0.2}))
-    config = api.validate("mine.yaml", {"data.test_share": 0.4, "data.dev_share": 0.4})
-    study_file.check_test(config)
-    splits = sources.load(config.data)
-    assert [Counter(record.label for record in split)["1"] for split in (splits.dev, splits.test)] == [2, 4]
 
 
 def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""The file of a study: what is refused, the command that runs it, and the data that it needs."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import dice_ray
+from dice_ray import api
+from dice_ray.api.library import read_study
+from dice_ray.api.presets import layers_of
+from dice_ray.config.load import set_layer
+from dice_ray.data import sources
+from dice_ray.errors import DataError, InputError
+from dice_ray.run.own_loss import settings_of, with_loss
+from dice_ray.settings import nest
+from dice_ray.tuning import plan_file, study_file
+from dice_ray.tuning.study import StudyPlan
+from dice_ray.tuning.study_file import with_arms
+
+PRESET = """
+task: sentence_pair
+data: {source: {files: {folder: ., train: train.tsv, reader: {tables: {quoting: false}}}}}
+"""
+STUDY = "BASELINE = 'a'\nARMS = {'a': {}, 'b': {'loss': 'dice'}}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("BASELINE = 'x'", r"must define ARMS and BASELINE, and .* lacks ARMS"),
+        # It ran without its variants.
+        (STUDY + "VARIANT = {'a': {}}", r"odd.py defines VARIANT, which no study has; did you mean VARIANTS\?"),
+        *(
+            # `constant predictor` was taken for the level that a useful arm must exceed.
+            (f"BASELINE = 'a'\nARMS = {{'a': {{}}, {name!r}: {{}}}}", "and not that of a row of a report, got")
+            for name in ("", "constant predictor", "dice (tuned threshold)")
+        ),
+        *(
+            (f"BASELINE = 'a'\nARMS = {arms}", r"ARMS of .*odd\.py must map names")
+            for arms in ("[]", "{'a': ['loss']}", "{'a': {}, 3: {}}", "{'a': {3: 1}}")
+        ),
+        (STUDY + "VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
+        (STUDY + "SETTINGS = ['a']", r"SETTINGS of .*odd\.py must map names to settings by path"),
+        (STUDY + "SETTINGS = VARIANTS = {'a': {}}", r"VARIANTS or SETTINGS, not both, and .*odd\.py defines both"),
+        (STUDY + "DATA = 'mrpc'", r"DATA of .*odd\.py must be a list of names of presets, got 'mrpc'"),
+        (STUDY + "DATA = 5", r"DATA of .*odd\.py must be a list of names of presets, got 5"),
+        (STUDY + "BASELINE = ['a']", r"BASELINE of .*odd\.py must be the name of an arm, got \['a'\]"),
+    ],
+)
+def test_what_is_no_study_is_refused(content: str, match: str) -> None:
+    Path("odd.py").write_text(content)
+    with pytest.raises(InputError, match=match):
+        read_study("odd.py")
+
+
+def test_names_of_ones_own_are_allowed_in_a_study() -> None:
+    Path("own.py").write_text(STUDY + "LOSSES = ['dice']\n")
+    assert read_study("own.py").baseline == "a"
+
+
+def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
+    """A text such as "1" or "null" was written without quotes: read back, it was a number or nothing."""
+    settings: dict[str, Any] = {
+        "task.sentence_pair.positive": "1",
+        "tracking.data": "null",
+        "tracking.text": "no # é 😀: [",
+        "training.lr": "2e-5",
+        "training.warmup": 1e-05,
+        "launch.gpus": None,
+        "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
+    }
+    words = shlex.split(study_file.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
+    written = [word for option, word in pairwise(words) if option == "--set"]
+    assert "training.lr=2e-5" in written, "no quotes where none are needed"
+    assert set_layer(written).values == nest(settings)
+    assert set_layer(list(with_loss(written, "my #1.py:loss"))).values == nest({**settings, "loss": "my #1.py:loss"})
+
+
+def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
+    """A run was trained with them; a study's plan, its file with an own loss and its command could not have them."""
+    scalars = {"training.lr": np.float64(0.5), "training.batch_size": np.int64(16)}
+    arms = "{'a': {}, 'b': {'training.lr': np.float32(0.25)}}"
+    (tmp_path / "rates.py").write_text(
+        f"import numpy as np\nBASELINE = 'a'\nARMS = {arms}\nVARIANTS = {{'v': {{'training.epochs': np.int64(3)}}}}"
+    )
+    file = read_study(
+        with_arms("rates", read_study(str(tmp_path / "rates.py")), {"mine": settings_of(torch.nn.CrossEntropyLoss())})
+    )
+    assert repr((file.arms["b"], file.variants)) == "({'training.lr': 0.25}, {'v': {'training.epochs': 3}})"
+    plan = StudyPlan(name="s", layers=layers_of("synthetic_pairs", scalars), arms=file.arms, baseline="a", seeds=(1,))
+    assert plan.base().training.batch_size == 16
+    assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
+    assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
+    command = study_file.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
+    assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
+
+
+def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
+    rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET)
+    with pytest.raises(DataError, match=r"a study compares on the test split, and .* none .*data\.test_share=0\.2"):
+        dice_ray.ablate("loss_comparison", "mine.yaml")
+
+
+def test_a_study_needs_two_items_of_each_class_where_each_is_scored(tmp_path: Path) -> None:
+    """With one positive in dev, a threshold is fitted to it, and F1 is 0 or 1 by chance."""
+    rows = [f"a {number}\tb\t{int(number % 20 == 0)}" for number in range(200)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET)
+    with pytest.raises(DataError, match=r"at least 2 items of each class in dev, as f1 .* 1 of '1' among 16 records"):
+        study_file.check_test(api.validate("mine.yaml", {"data.test_share": 0.2}))
+    config = api.validate("mine.yaml", {"data.test_share": 0.4, "data.dev_share": 0.4})
+    study_file.check_test(config)
+    splits = sources.load(config.data)
+    assert [Counter(record.label for record in split)["1"] for split in (splits.dev, splits.test)] == [2, 4]
