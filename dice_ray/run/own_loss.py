@@ -7,7 +7,7 @@ import hashlib
 import io
 import pickle
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,8 +17,6 @@ from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from dice_ray.api.presets import Written
 
     GivenLoss: TypeAlias = str | Callable[..., Any] | nn.Module
     """The name of a loss, a function of logits and targets, or a module of them."""
@@ -43,7 +41,7 @@ with torch.serialization.safe_globals(classes):
 '''
 
 
-def with_loss(settings: Written, loss: GivenLoss) -> Written:
+def with_loss(settings: Mapping[str, Any] | Sequence[str], loss: GivenLoss) -> Mapping[str, Any] | Sequence[str]:
     """The settings, with a loss that is given by its name or as an object."""
     from dice_ray.config.load import assignment
 
