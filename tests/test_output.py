@@ -55,7 +55,7 @@ def test_a_terminal_or_pipe_that_is_closed_ends_no_run(
     code = """
 import time
 from pathlib import Path
-from dice_ray.cli.printing import discard_unread
+from dice_ray.cli.printing import _discard_unread
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.run.driver import TrialCounts
 from dice_ray.output import redirected
@@ -69,9 +69,9 @@ with redirected(Path("log.txt")) as terminal:
         screen.show(counts)
         time.sleep(0.5)  # the thread that redraws
         screen.show("after")
-    discard_unread()
+    _discard_unread()
     print("logged")
-discard_unread()
+_discard_unread()
 print("results", flush=True)
 """
     reader, writer = opened()

@@ -287,15 +287,17 @@ def ablate(
         raise InputError(
             f"a study with SETTINGS runs all arms with the same settings: give no {given_option} with {study}"
         )
-    layers_of_presets = {preset: layers_of(preset, settings) for preset in presets}
+
+    def below(preset: str | Path) -> list[Layer]:
+        return layers_of(preset, settings)
+
     variants: dict[str | None, Variant] = {}
-    for variant, (data_name, layers) in layers_by_variant(layers_of_presets, encoders, file.variants).items():
+    for variant, (data_name, layers) in layers_by_variant(presets, below, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
         variants[variant] = Variant(layers=written, digest=config.splits().digest)
-    first = {presets[0]: layers_of_presets[presets[0]]}
-    ((data_name, base),) = layers_by_variant(first, encoders[:1], {}).values()
+    ((data_name, base),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),

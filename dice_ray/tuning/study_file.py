@@ -108,7 +108,10 @@ def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
 
 
 def layers_by_variant(
-    data: Mapping[str | Path, Sequence[Layer]], encoders: Sequence[str], variants: Mapping[str, Flat]
+    data: Sequence[str | Path],
+    layers_of: Callable[[str | Path], Sequence[Layer]],
+    encoders: Sequence[str],
+    variants: Mapping[str, Flat],
 ) -> dict[str | None, tuple[str, list[Layer]]]:
     """The name of the data and the layers of each variant: every data set with every encoder with every variant of the
     study's file.
@@ -117,12 +120,12 @@ def layers_by_variant(
     variant has the key None.
     """
     by_name: dict[str | None, tuple[str, list[Layer]]] = {}
-    data_names = names_of([*data])
+    data_names = names_of(data)
     encoder_names = told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
     of_encoders: Sequence[str | None] = encoders or [None]
     of_file: Sequence[str | None] = [*variants] or [None]
     for preset, encoder, variant in product(data, of_encoders, of_file):
-        layers = [*data[preset]]
+        layers = [*layers_of(preset)]
         if encoder is not None:
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
         if variant is not None:

@@ -550,7 +550,7 @@ def test_from_a_study_that_grows_to_a_table(
     tables = dice_ray.report("mine")
     assert "strong" in tables.text()
     written = tables.write(studied.folder / "out")
-    assert {path.suffix for path in written} >= {".txt", ".csv", ".tex"}
+    assert {path.suffix for path in written} >= {".md", ".csv", ".tex"}
     assert capfd.readouterr() == ("", "")
 
 

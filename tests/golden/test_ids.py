@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from functools import partial
 
 from dice_ray import api
 from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
-from dice_ray.config.load import Layer
 from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.study_file import layers_by_variant
 from tests.golden.conftest import Golden
@@ -16,8 +14,10 @@ from tests.golden.conftest import Golden
 
 def _cells(study: str, *data: str) -> dict[str, str]:
     file = read_study(study)
-    presets: dict[str | Path, Sequence[Layer]] = {preset: layers_of(preset, ()) for preset in data}
-    layers = {name: tuple(found) for name, (_, found) in layers_by_variant(presets, (), file.variants).items()}
+    layers = {
+        name: tuple(found)
+        for name, (_, found) in layers_by_variant(data, partial(layers_of, settings=()), (), file.variants).items()
+    }
     plan = StudyPlan(
         name=study,
         layers=next(iter(layers.values())),

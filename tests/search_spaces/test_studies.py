@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -28,7 +29,9 @@ def plan_of(name: str) -> StudyPlan:
     preset, settings = ON.get(name, (study.data[0], {}))
     found = {
         name: layers
-        for name, (_, layers) in layers_by_variant({preset: layers_of(preset, settings)}, [], study.variants).items()
+        for name, (_, layers) in layers_by_variant(
+            [preset], partial(layers_of, settings=settings), [], study.variants
+        ).items()
     }
     variants = {variant: Variant(layers=tuple(layers)) for variant, layers in found.items() if variant is not None}
     layers = tuple(next(iter(found.values())))
@@ -44,7 +47,7 @@ def test_presets_of_one_name_have_data_of_different_names() -> None:
     assert list(names_of(["mine.yaml", "c/mine.yaml"]).values()) == ["mine", "c/mine"]
     assert list(names_of(["."]).values()) == [""], "which is refused later, as a preset"
     encoders = ["v1/encoder", "v2/encoder", "org/other"]
-    assert list(layers_by_variant({"mrpc": layers_of("mrpc", {})}, encoders, {})) == [
+    assert list(layers_by_variant(["mrpc"], partial(layers_of, settings={}), encoders, {})) == [
         "v1/encoder",
         "v2/encoder",
         "other",
