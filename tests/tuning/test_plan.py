@@ -117,10 +117,15 @@ def test_the_start_of_a_study_resolves_each_arm_once(tmp_path: Path, monkeypatch
     assert 0 < len(resolved) <= len(arms) + 1, "one of each arm, and one of the layers below the arms"
 
 
-def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
+@pytest.fixture
+def weights(tmp_path: Path) -> Path:
     weights = tmp_path / "encoder" / "model.safetensors"
     weights.parent.mkdir()
     weights.write_bytes(b"first")
+    return weights
+
+
+def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path, weights: Path) -> None:
     arms = {"tiny": {}, "ours": {"model.encoder": str(weights.parent)}}
     plan = study(arms=arms, baseline="tiny")
     first = plan.with_contents()
@@ -144,10 +149,7 @@ def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
     assert store(needs_no_other, tmp_path) == of_tiny
 
 
-def test_a_sweep_is_bound_to_the_content_of_its_encoder(tmp_path: Path) -> None:
-    weights = tmp_path / "encoder" / "model.safetensors"
-    weights.parent.mkdir()
-    weights.write_bytes(b"first")
+def test_a_sweep_is_bound_to_the_content_of_its_encoder(tmp_path: Path, weights: Path) -> None:
     layers = (*LAYERS, values_layer("--set", {"model.encoder": str(weights.parent)}))
     plan = SWEEP.model_copy(update={"layers": layers})
     store(plan, tmp_path)  # by an earlier version

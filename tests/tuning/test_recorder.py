@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.cells import Asked
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
@@ -55,11 +56,13 @@ def plan(layers: tuple[Layer, ...]) -> SweepPlan:
 
 
 @contextmanager
-def recording(plan: SweepPlan, ledger: Ledger) -> Iterator[Recorder]:
+def recording(
+    plan: Plan, ledger: Ledger, ids: Sequence[str], stored: Collection[str] = (), tags: Mapping[str, str] | None = None
+) -> Iterator[Recorder]:
     """A recorder that is opened, and closed at the end of the block."""
     with Writer(plan.name) as writer:
-        recorder = Recorder(plan, ledger, writer, plan.ids)
-        recorder.open(())
+        recorder = Recorder(plan, ledger, writer, ids)
+        recorder.open(stored, tags)
         yield recorder
         recorder.close()
 
@@ -129,7 +132,7 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
 def test_an_objective_without_a_span_is_kept_as_zero(tmp_path: Path, plan: SweepPlan) -> None:
     """The report left the trial out of the Pareto front, or took the value of an evaluation that was not kept."""
     of_types = plan.model_copy(update={"objectives": ("f1", "f1_RARE", "seconds"), "scheduler": "none"})
-    with recording(of_types, Ledger(tmp_path / "ledger.jsonl")) as recorder:
+    with recording(of_types, Ledger(tmp_path / "ledger.jsonl"), of_types.ids) as recorder:
         recorder.started(FOCAL)
         recorder.reported("0001", told(5, 0.25) | {"metrics": {"dev/f1": 0.25, "dev/f1_RARE": 0.5}})
         recorder.reported("0001", told(10, 0.5, finished=True))
@@ -150,23 +153,20 @@ def test_the_experiment_is_described_once_and_the_users_tags_are_on_the_parent(t
     def described() -> str:
         return str(experiment().tags[schema.NOTE])
 
-    with Writer(plan.name) as writer:
-        recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
-        recorder.open((), {"team": "a"})
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl"), plan.ids, tags={"team": "a"}) as recorder:
         recorder.started(DICE)
-        recorder.close()
     tags = {run.data.tags[schema.ID]: run.data.tags for run in all_runs("sweep")}
     assert (tags["sweep"]["team"], "team" in tags["0002"]) == ("a", False)
     assert "a search of the space `a:b` with the sampler `tpe`, by dev/f1" in described()
     client.set_experiment_tag(experiment().experiment_id, schema.NOTE, "mine")
-    with recording(plan, Ledger(tmp_path / "ledger.jsonl")):
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl"), plan.ids):
         pass
     assert described() == "mine"
 
 
 def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
-    with recording(plan.model_copy(update={"trials": 2}), Ledger(path)) as recorder:
+    with recording(plan.model_copy(update={"trials": 2}), Ledger(path), plan.ids[:2]) as recorder:
         recorder.started(FOCAL)
         recorder.reported("0001", told(5, 0.25))
         recorder.lost(FOCAL, "its process died")
@@ -182,7 +182,7 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
 
 def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
-    with recording(plan, Ledger(path)) as recorder:
+    with recording(plan, Ledger(path), plan.ids) as recorder:
         recorder.started(FOCAL)
         recorder.lost(DICE, "its machine is gone", is_final=False)
         assert not recorder.to_resubmit(), "others go on, or were interrupted"
@@ -200,11 +200,8 @@ def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPl
         ledger.append(trial)
         metrics = ({"dev/f1": 0.25}, {"dev/f1": 0.5})
         ledger.append(TrialOutcome(id=trial.id, state="done", curve=((5, 0.25), (10, 0.5)), metrics=metrics))
-    writer = Writer("sweep")
-    recorder = Recorder(plan, ledger, writer, plan.ids)
-    recorder.open(stored={"0002"})
-    recorder.close()
-    writer.close()
+    with recording(plan, ledger, plan.ids, stored={"0002"}):
+        pass
     assert set(read("sweep")["id"]) == {"sweep", "0001"}
     points = set(curves("sweep")[["metric", "step", "value"]].itertuples(index=False, name=None))
     assert points == {("dev/f1", 5, 0.25), ("dev/f1", 10, 0.5), ("dev/best_f1", 10, 0.5)}
@@ -225,10 +222,8 @@ def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: P
         seeds=(4, 5),
         asked=Asked(arms=("dice",), seeds=(4,)),
     )
-    with Writer("study") as writer:
-        recorder = Recorder(plan, ledger, writer, ["of dev"])
-        recorder.open(())
-        recorder.close()
+    with recording(plan, ledger, ["of dev"]):
+        pass
     rows = read("study").set_index("id")
     assert rows["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
     assert rows.loc["of dev", "name"] == f"study/dice/{DICE.seed}", "as commands take it"
@@ -242,7 +237,7 @@ def test_a_trial_whose_data_cannot_be_described_is_noted(
     monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
     with pytest.raises(DataError, match="NO_SUCH_VARIABLE"):
         plan.config(LOST).tags()
-    with recording(plan, Ledger(tmp_path / "ledger.jsonl")) as recorder:
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl"), plan.ids) as recorder:
         recorder.started(LOST)
         recorder.ended(LOST.id, {"failure": "the variable must be set"})
     assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"
@@ -254,7 +249,7 @@ def test_the_time_left_is_that_of_the_trials_that_end_now(tmp_path: Path, plan: 
     for trial in (FOCAL, DICE):
         ledger.append(trial)
         ledger.append(TrialOutcome(id=trial.id, state="failed", failure="no memory"))
-    with recording(plan, ledger) as recorder:
+    with recording(plan, ledger, plan.ids) as recorder:
         recorder.started(FOCAL)
         assert recorder.counts.seconds_left is None
         recorder.reported("0001", told(5, 0.5, finished=True))

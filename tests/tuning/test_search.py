@@ -21,7 +21,8 @@ from dice_ray.tuning.samplers import sampler
 from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
 
-SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
+SPACES = Path(__file__).with_name("spaces.py")
+SPACE = f"{SPACES}:rate"
 
 
 def a_name(seed: int) -> str:
@@ -60,6 +61,7 @@ def test_a_resumed_search_knows_what_ended_and_begins_with_what_was_open(plan: S
     assert [trial.params for trial in searcher._study.trials[3:5]] == [begun.params for begun in ledger.unfinished]
     assert [trial["id"] for trial in handed] == ["0005", "0006", "0004", "0007", "0008"]
     assert len({trial["params"]["training.lr"] for trial in handed}) == 5
+    searcher.save(str(ledger.path.with_name("searcher.pkl")))  # which pickles it, as Ray does
 
 
 def test_sampling_goes_on_where_it_was(plan: SweepPlan, ledger: Ledger, tmp_path: Path) -> None:
@@ -106,8 +108,7 @@ def test_no_batch_is_larger_than_the_training_split(layers: tuple[Layer, ...], t
 
 
 def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -> None:
-    space = f"{Path(__file__).with_name('spaces.py')}:two_rates"
-    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, sampler="brute_force")
+    plan = SweepPlan(name="sweep", layers=layers, space=f"{SPACES}:two_rates", trials=8, sampler="brute_force")
     ledger = Ledger(tmp_path / "ledger.jsonl")
     searcher = SweepSearcher(plan, ledger)
     handed = [searcher.suggest(f"ray{number}") for number in range(2)]
@@ -124,8 +125,7 @@ def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -
 
 
 def test_a_sampler_that_draws_may_draw_the_same_again(layers: tuple[Layer, ...], tmp_path: Path) -> None:
-    space = f"{Path(__file__).with_name('spaces.py')}:two_rates"
-    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, sampler="random")
+    plan = SweepPlan(name="sweep", layers=layers, space=f"{SPACES}:two_rates", trials=8, sampler="random")
     searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
     assert [searcher.suggest(f"ray{number}")["id"] for number in range(8)] == plan.ids
 
@@ -136,8 +136,7 @@ def test_a_sampler_of_the_users_own_may_come_to_its_end(
     own: str, space: str, layers: tuple[Layer, ...], tmp_path: Path
 ) -> None:
     """It then stops the study, which Optuna allows in its own loop alone."""
-    spaces = Path(__file__).with_name("spaces.py")
-    plan = SweepPlan(name="sweep", layers=layers, space=f"{spaces}:{space}", trials=3, sampler=f"{spaces}:{own}")
+    plan = SweepPlan(name="sweep", layers=layers, space=f"{SPACES}:{space}", trials=3, sampler=f"{SPACES}:{own}")
     searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
     rates = [searcher.suggest(f"ray{number}")["params"]["training.lr"] for number in range(2)]
     assert len(set(rates)) == 2
@@ -158,12 +157,6 @@ def test_a_sampler_of_the_users_own_may_come_to_its_end(
 def test_what_is_no_sampler(name: str, said: str) -> None:
     with pytest.raises((UnknownNameError, InputError), match=said):
         sampler(name, 0)
-
-
-def test_the_searcher_is_pickled_as_ray_does(plan: SweepPlan, ledger: Ledger, tmp_path: Path) -> None:
-    searcher = SweepSearcher(plan, ledger)
-    searcher.suggest("ray0")
-    searcher.save(str(tmp_path / "searcher.pkl"))
 
 
 @pytest.fixture
@@ -195,7 +188,9 @@ def run_trials(searcher: SweepSearcher, ledger: Ledger, number: int) -> list[flo
     return rates
 
 
-def test_several_objectives_are_told_and_known_again(several: SweepPlan, tmp_path: Path) -> None:
+def test_several_objectives_are_known_again_and_generations_go_on_where_they_were(
+    several: SweepPlan, tmp_path: Path
+) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     searcher = SweepSearcher(several, ledger)
     rates = run_trials(searcher, ledger, 40)
@@ -206,18 +201,12 @@ def test_several_objectives_are_told_and_known_again(several: SweepPlan, tmp_pat
     assert again._study.directions == searcher._study.directions
     front = {trial.number for trial in searcher._study.best_trials}
     assert {trial.number for trial in again._study.best_trials} == front
-
-
-def test_generations_go_on_where_they_were(several: SweepPlan, tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    run_trials(SweepSearcher(several, ledger), ledger, 40)
-    resumed = SweepSearcher(several, ledger)
-    run_trials(resumed, ledger, 1)
+    run_trials(again, ledger, 1)
     key = "NSGAIISampler:generation"
-    assert [trial.system_attrs[key] for trial in resumed._study.trials] == [0] * 16 + [1] * 16 + [2] * 9
-    nsga2 = resumed._study.sampler
+    assert [trial.system_attrs[key] for trial in again._study.trials] == [0] * 16 + [1] * 16 + [2] * 9
+    nsga2 = again._study.sampler
     assert isinstance(nsga2, NSGAIISampler)
-    parents = nsga2.get_parent_population(resumed._study, 2)
+    parents = nsga2.get_parent_population(again._study, 2)
     assert {trial.number for trial in parents} <= set(range(32))
     assert len(parents) == 16
 
