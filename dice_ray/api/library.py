@@ -8,7 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dice_ray.errors import InputError, ShadowedError, UnknownNameError
+from dice_ray.errors import InputError, ShadowedError, UnknownNameError, meant
 
 if TYPE_CHECKING:
     from dice_ray.losses.table import LossRow
@@ -36,10 +36,13 @@ def folder_of(package: str) -> Path:
 def preset_file(preset: str | Path) -> Path:
     """The file of a preset: a shipped one by its name, any other by its path."""
     path = Path(preset)
-    if path.suffix in (".yaml", ".yml"):
-        if path.is_file():
-            return path
-        raise InputError(f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}")
+    is_yaml = path.suffix in (".yaml", ".yml")
+    if is_yaml and path.is_file():
+        return path
+    files = [str(file) for file in path.parent.glob("*.y*ml")]
+    if is_yaml:
+        must = f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}"
+        raise InputError(must + meant(str(path), files))
     _check_kind(str(preset), "preset")
     known = presets()
     if str(preset) not in known and path.is_file():
@@ -47,7 +50,7 @@ def preset_file(preset: str | Path) -> Path:
             f"a preset must be a .yaml file, got {path}: `dice-ray init {path}` writes one for a file of data"
         )
     if str(preset) not in known:
-        raise UnknownNameError("preset", str(preset), known)
+        raise UnknownNameError("preset", str(preset), [*known, *files])
     return known[str(preset)]
 
 

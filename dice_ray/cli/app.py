@@ -62,29 +62,29 @@ _COMMANDS: Final[dict[str, dict[str, tuple[Callable[..., None], str, str]]]] = {
         "inspect": (
             inspect,
             "dice-ray inspect mine.yaml  # also writes CSV files and a plot",
-            "dice-ray inspect mrpc wnut17 mine.yaml --out counts",
+            "dice-ray inspect synthetic_texts mine.yaml --out counts",
         ),
         "validate": (
             validate,
             "dice-ray validate mine.yaml",
-            "dice-ray validate mrpc --set loss.focal.gamma=3",
+            "dice-ray validate synthetic_pairs --set loss.focal.gamma=3",
         ),
     },
     "Train, search, compare": {
         "train": (
             train,
             "dice-ray train mine.yaml --set loss=dice --name first",
-            "dice-ray train mrpc --set training.epochs=5 --dry-run  # only an estimate",
+            "dice-ray train synthetic_pairs --set training.epochs=5 --dry-run",
         ),
         "tune": (
             tune,
             "dice-ray tune mine.yaml --trials 32 --max-hours 2 --name search",
-            "dice-ray tune mrpc --space joint_tuning:focal --seeds 3",
+            "dice-ray tune synthetic_pairs --space joint_tuning:focal --seeds 3",
         ),
         "ablate": (
             ablate,
             "dice-ray ablate loss_comparison --data mine.yaml --seeds 10 --name losses",
-            "dice-ray ablate mining --data mrpc --arm cross_entropy --dry-run",
+            "dice-ray ablate mining --data synthetic_pairs --arm cross_entropy --dry-run",
         ),
         "resume": (
             resume,

@@ -75,12 +75,20 @@ def _guess_format(path: Path, given: Given) -> Guess:
     if path.is_dir():
         what = "a text for each class" if kind == "classes" else "texts with annotations as brat writes them"
         raise DataError(f"{path}: a folder must hold {what}: {', '.join(reasons.values())}")
+    if len(reasons) == 1:
+        ((name, reason),) = reasons.items()
+        raise DataError(f"{path}: its first {NUM_ROWS:,} rows must fit the reader {name}: {reason}")
     # First the reader that the file's name stands for.
     name = path.with_suffix("").name if path.suffix.lower() in SUFFIXES else path.name
     suffix = name.rpartition(".")[2].lower()
     expected = {"csv": "tables", "tsv": "tables", "json": "squad"}.get(suffix, suffix)
     ordered = sorted(reasons.items(), key=lambda item: item[0] != expected)
     tried = "".join(f"\n  {name}: {reason}" for name, reason in ordered)
+    if sample.first_line.startswith("#"):
+        raise DataError(
+            f"{path}: no reader of tables or rows skips lines of comments, and the first line begins with #: remove "
+            f"these lines (`grep -v '^#' {path} > NEW_FILE`) if they are comments. Tried:{tried}"
+        )
     raise DataError(
         f"{path}: its first {NUM_ROWS:,} rows must fit a reader, and fit none. Tried:{tried}\n"
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "

@@ -139,10 +139,10 @@ class FilesConfig(Branch):
             return path
         if (file := self.reader.files(path)[0]).is_file():
             return path
-        if not folder.is_dir():
-            raise DataError(f"{setting}: there must be a file {file}, but there is no folder {folder}")
-        others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
-        known = sorted(str(other.relative_to(folder)) for other in others)
+        if not file.parent.is_dir():
+            raise DataError(f"{setting}: there must be a file {file}, but there is no folder {file.parent}")
+        others = islice((other for other in file.parent.iterdir() if other.is_file()), 1000)
+        known = sorted(str(Path(name).with_name(other.name)) for other in others)
         raise DataError(
             f"{setting}: there must be a file {file}{meant(name, known) or '.'} "
             f"The folder holds: {', '.join(known[:20]) or 'no files'}."

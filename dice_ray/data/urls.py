@@ -25,7 +25,13 @@ def expanded(text: str, setting: str = "data.source.files.folder") -> str:
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:
-        raise DataError(f"{setting} {text!r}: the variable {error.args[0]} must be set") from None
+        must = f"{setting} {text!r}: the variable {error.args[0]} must be set"
+        if error.args[0] == "DICE_RAY_DATA":
+            must += (
+                " to the folder with the folders of published data, which do not come with dice_ray (docs/presets.md "
+                "says where to get them). The presets named synthetic_... generate theirs"
+            )
+        raise DataError(must) from None
     except ValueError as error:
         raise DataError(f"{setting} {text!r}: {error}; write `$$` for a dollar sign") from None
 

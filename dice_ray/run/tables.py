@@ -7,6 +7,7 @@ preset that reruns it. So they lie in the runs folder, which every machine sees,
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.errors import InputError, first_line
+from dice_ray.errors import DataError, InputError, first_line
 from dice_ray.run.names import check_name, given_folder
 
 if TYPE_CHECKING:
@@ -96,7 +97,10 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
     file = folder / f"{check_name(data.name)}.yaml"
     if not file.exists():
         paths = {split: folder / f"{split}.parquet" for split, table in splits.items() if table is not None}
-        starter = start(paths["train"], paths.get("dev"), paths.get("test"), given, below, data.name)
+        try:
+            starter = start(paths["train"], paths.get("dev"), paths.get("test"), given, below, data.name)
+        except DataError as error:  # of the files that the user does not know
+            raise DataError(re.sub(rf"\S*{folder.name}/(\w+)\.parquet", r"the table \1", str(error))) from error
         write_atomically(file, starter.text)
     return file
 

@@ -283,6 +283,8 @@ def test_verbose_may_stand_anywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -
     [
         (["validate", "mrcp"], "did you mean 'mrpc'?", 2),
         (["validate", "mine.yaml"], "mine.yaml in", 2),
+        (["validate", "tickets.yml"], "did you mean 'tickets.yaml'?", 2),
+        (["doctor", "tickets.yam"], "did you mean 'tickets.yaml'?", 2),
         (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?", 2),
         (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?", 2),
         (["resume", "nothing"], "nothing", 2),
@@ -301,6 +303,7 @@ def test_a_name_that_does_not_exist_is_an_error_with_the_known_names(
     arguments: list[str], message: str, status: int, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DICE_RAY_DATA", raising=False)
+    Path("tickets.yaml").touch()
     result = run(*arguments)
     assert message in result.error.partition("dice-ray: ")[2]
     assert (result.status, result.stdout) == (status, "")

@@ -358,6 +358,7 @@ def test_a_column_of_ids_is_kept() -> None:
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "tables: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
         (b"just a sentence\nand another one\n", "tables: no tab, comma, semicolon or bar splits 99% of the rows into"),
+        (b"# an export\ntext,label\n" + b"a nice day,A\na bad day,B\n" * 9, "the first line begins with #: remove"),
         (b'{"data": []}', "squad: no row with a label"),
         (b"PAR1 and no more", "the file: expected a whole file of Parquet, found none: Parquet magic bytes"),
     ],

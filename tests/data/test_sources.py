@@ -230,8 +230,11 @@ def test_the_names_of_brats_files_and_their_splits_are_a_part_of_the_data(tmp_pa
 
 
 def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:
-    table(tmp_path, "train.tsv", ["a\tb\t1"])
-    with pytest.raises(DataError, match=r"data.source.files.train: .*trian.tsv; did you mean 'train.tsv'\?"):
+    (tmp_path / "dice_ray_runs").mkdir()
+    for name in ("train.tsv", "dice_ray_runs/trian.tsv"):
+        table(tmp_path, name, ["a\tb\t1"])
+    near = r"data.source.files.train: .*trian.tsv; did you mean 'train.tsv'\? The folder holds: train.tsv\.$"
+    with pytest.raises(DataError, match=near):
         load(files(tmp_path, train="trian.tsv"))
     for missing in (tmp_path / "none", "~no_such_user/data"):
         with pytest.raises(DataError, match="there is no folder"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import math
 import re
 import warnings
 from abc import ABC, abstractmethod
@@ -88,9 +87,10 @@ class _LabelledColumns(ColumnsBranch, ABC):
         if "label" not in values:  # to predict, each row is kept
             return self.record(line, values, [])
         label = values["label"]
+        if label != label:  # NaN, by which pandas marks a missing value and which Parquet can hold
+            label = None
         items = label if isinstance(label, list) else [] if label is None else [label]
-        # A string or a number, but not NaN, which Parquet can hold.
-        if not all(isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in items):
+        if not all(isinstance(item, str | int | float) and item == item for item in items):
             return Bad(line, f"a label as {self.used().get('label', 'label')!r}", shown(label))
         texts = [item.strip() if isinstance(item, str) else json.dumps(item) for item in items]
         cells = [[text] if isinstance(label, list) else self.labels(text) for text in texts]

@@ -204,8 +204,8 @@ CORPUS = {
     ),
     "parquet: no number": Malformed(
         PARQUET,
-        columns(sentence1=["a", "b"], sentence2=["c", "d"], label=[1.0, float("nan")]),
-        ("line 2", "a label as 'label'", "nan"),
+        columns(sentence1=["a", "b"], sentence2=["c", "d"], label=[[1.0], [float("nan")]]),
+        ("line 2", "a label as 'label'", "[nan]"),
         kept=1,
     ),
     "squad: a number without end": Malformed(SQUAD, '{"data": ' + "1" * 5000 + "}", ("line 1", "JSON", "Exceeds"), 0),
