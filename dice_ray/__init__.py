@@ -11,7 +11,7 @@ __all__ = ["Tables", "ablate", "evaluate", "export", "predict", "report", "resum
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__} - {"Any", "TYPE_CHECKING", "annotations"})
 
 
 def __getattr__(name: str) -> Any:

@@ -195,7 +195,11 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 suggestion = _suggestion(path, siblings, known)
                 problem = Problem(path, "is not a key", suggestion=suggestion, known=tuple(siblings))
             case "branch":
-                got, unknown, branches = itemgetter("got", "unknown", "known")(detail["ctx"])
+                got, unknown, branches, chosen = itemgetter("got", "unknown", "known", "chosen")(detail["ctx"])
+                if len(chosen) > 1:
+                    got = f"{len(chosen)}: {' and '.join(f'{path}.{name}' for name in chosen)}"
+                    problems.append(Problem(path, "must be one choice", got))
+                    continue
                 suggestion = _suggestion(f"{path}.{unknown}", branches, known) if unknown else None
                 must = "must be one of the known names"
                 problem = Problem(path, must, got, suggestion=suggestion, known=tuple(branches))
@@ -309,7 +313,12 @@ def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
     raise PydanticCustomError(
         "branch",
         "must be one of the known names",
-        {"got": " and ".join(names) or shown(value), "unknown": unknown, "known": list(branches)},
+        {
+            "got": " and ".join(names) or shown(value),
+            "unknown": unknown,
+            "known": list(branches),
+            "chosen": [] if unknown else names,
+        },
     )
 
 

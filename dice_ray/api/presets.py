@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api import library
+from dice_ray.errors import InputError
 from dice_ray.run.names import check_lists
 
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ def resolved_yaml(preset: str | Path, settings: Written = ()) -> str:
     return as_yaml(validate(preset, settings))
 
 
+def settings_named(key: str) -> list[str]:
+    """The paths of the settings of this name, the shortest first."""
+    from dice_ray.config.schema import RunConfig
+    from dice_ray.settings import paths
+
+    return sorted((path for path in paths(RunConfig) if path.rpartition(".")[2] == key), key=len)
+
+
 def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     """The preset, and a layer of settings over it.
 
@@ -53,6 +62,8 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
     if isinstance(settings, Mapping):
+        if callable(loss := settings.get("loss")):
+            raise InputError(f"a loss that is an object must be the argument `loss`, as train(..., loss={loss!r})")
         above = values_layer("settings", settings)
     else:
         check_lists(settings=settings)

@@ -14,7 +14,7 @@ from dice_ray.api.results import Result, interruptible
 from dice_ray.api.training import shown, train_config
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.files import runs_folder
-from dice_ray.run.names import check_lists, check_name, new_name, valid_name
+from dice_ray.run.names import check_lists, check_name, check_whole, new_name, valid_name
 from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.user_code import address_of
 
@@ -95,6 +95,7 @@ def tune(
     from dice_ray.tuning.sweep import SweepPlan
 
     check_lists(objectives=objectives)
+    check_whole(trials=trials, seed=seed, seeds=seeds, top=top)
     preset = library.preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
@@ -187,6 +188,7 @@ def resume(
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
 
+    check_whole(more_trials=more_trials, seeds=seeds, top=top)
     if "/" in name:
         above = name.partition("/")[0]
         raise InputError(f"a trial is resumed with its sweep or study: `dice-ray resume {above}`, got {name!r}")

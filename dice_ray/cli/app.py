@@ -8,10 +8,12 @@ import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
+from dice_ray.api.presets import settings_named
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
 from dice_ray.cli.layout import WIDTH
 from dice_ray.cli.options import EVERYWHERE
@@ -170,10 +172,27 @@ _COMMANDS: Final[dict[str, dict[str, tuple[Callable[..., None], str, str]]]] = {
 
 In the examples `mine.yaml` is what `init` writes, `first` is a run, `search` a sweep and `losses` a study.
 """
+
+
+class _Command(TyperCommand):
+    """A command that says how a setting is written which was given as an option of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as raised:
+            error: Any = raised  # of a class that is Typer's own or click's, depending on the version
+            if type(error).__name__ == "NoSuchOption" and any(each.name == "settings" for each in self.params):
+                found = settings_named(error.option_name.strip("-").replace("-", "_"))
+                error.possibilities = [f"--set {path}=VALUE" for path in found[:3]] or error.possibilities
+            raise
+
+
 for _heading, _commands in _COMMANDS.items():
     for _name, (_command, *_examples) in _commands.items():
         app.command(
             _name,
+            cls=_Command,
             rich_help_panel=_heading,
             epilog="\n\n".join(["Examples:", *_examples]),  # a paragraph each, since Typer joins single lines
             # Options behind the command that is submitted are its own.

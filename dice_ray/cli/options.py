@@ -53,7 +53,7 @@ _SPELLED: Final = {
     "objectives": _Spelling("--objective", "METRIC"),
     "warm_start": _Spelling(metavar="published|NAME"),
     "trial_timeout": _Spelling(metavar="SECONDS", least=1),
-    "max_hours": _Spelling(metavar="HOURS", least=0),
+    "max_hours": _Spelling(metavar="HOURS"),
     "register": _Spelling(metavar="NAME"),
     "note": _Spelling(metavar="TEXT"),
     "tags": _Spelling("--tag", "KEY=VALUE", help="A tag in MLflow."),

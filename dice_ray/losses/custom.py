@@ -114,11 +114,14 @@ class CustomConfig(LossBranch):
             return [Problem(f"{path}.target", f"must be the address of a function, and: {error}")]
         if self.form == "function" and facts.link == "position":
             return [Problem(f"{path}.form", "must be builder for a term over positions", self.form)]
-        first = (facts,) if self.form == "builder" else () if inspect.isclass(target) else ("logits", "targets")
+        first = ("facts",) if self.form == "builder" else () if inspect.isclass(target) else ("logits", "targets")
+        called = target.forward if isinstance(target, nn.Module) else target
         try:
-            inspect.signature(target).bind(*first, **self.parameters)
+            inspect.signature(called).bind(*first, **self.parameters)
         except TypeError as error:
-            return [Problem(f"{path}.parameters", f"must be arguments of {self.target}, and: {error}")]
+            must = f"must be a function that can be called with ({', '.join([*first, *self.parameters])}): {error}"
+            got = f"{self.target}({', '.join(inspect.signature(called).parameters)})"
+            return [Problem(f"{path}.{'parameters' if self.parameters else 'target'}", must, got)]
         except ValueError:
             pass  # some functions in C have no signature
         return []

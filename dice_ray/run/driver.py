@@ -130,8 +130,9 @@ class Driver:
     is_stopped: Callable[[], bool] = never
 
     def __post_init__(self) -> None:
-        if self.max_hours is not None and not self.max_hours >= 0:
-            raise InputError(f"max_hours must be 0 or more, got {self.max_hours}")
+        hours: object = self.max_hours
+        if hours is not None and not (isinstance(hours, int | float) and hours > 0):
+            raise InputError(f"max_hours must be a number above 0, got {hours!r}")
 
 
 def announce(screen: Screen | None, address: str | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,6 +47,13 @@ def check_lists(**names: Sequence[str | Path]) -> None:
     for argument, given in names.items():
         if isinstance(given, str):
             raise InputError(f"{argument} must be a list, as [{given!r}], got {given!r}")
+
+
+def check_whole(**numbers: object) -> None:
+    """Raise an InputError if one of these arguments is given, and is no whole number."""
+    for argument, given in numbers.items():
+        if not isinstance(given, Integral | None):
+            raise InputError(f"{argument} must be a whole number, got {given!r}")
 
 
 def valid_name(stem: str) -> str:

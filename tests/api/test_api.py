@@ -481,8 +481,13 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
 def test_a_dry_run_refuses_what_the_run_would() -> None:
     with pytest.raises(InputError, match="settings must be a list"):
         api.train("synthetic_pairs", "training.lr=1", dry_run=True)
-    with pytest.raises(InputError, match="max_hours must be 0 or more, got -1"):
-        api.tune("synthetic_pairs", max_hours=-1)
+    for wrong in (0, "2"):
+        with pytest.raises(InputError, match=f"max_hours must be a number above 0, got {wrong!r}"):
+            api.tune("synthetic_pairs", max_hours=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="seeds must be a whole number, got '2'"):
+        api.resume("nothing", seeds="2")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a loss that is an object must be the argument `loss`"):
+        api.train("synthetic_pairs", {"loss": print}, dry_run=True)
     with pytest.raises(InputError, match="register"):
         api.train("synthetic_pairs", QUICK, register="a/b", dry_run=True)
     with pytest.raises(ConfigError, match=r"batch_size: must be at most the rows of the training split, 100"):

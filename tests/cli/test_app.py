@@ -313,6 +313,7 @@ def test_usage_is_checked(run: Run) -> None:
     assert "--older-than needs --clear" in run("cache", "--older-than", "30d").stderr
     assert "got '30'" in run("cache", "--clear", "--older-than", "30").stderr
     assert run("tune", "synthetic_pairs", "--trials", "0").status == 2
+    assert "--set training.epochs=VALUE" in " ".join(run("train", "synthetic_pairs", "--epochs", "3").stderr.split())
 
 
 @pytest.mark.parametrize(

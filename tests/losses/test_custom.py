@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from dice_ray.errors import ConfigError, LossInputError
@@ -24,6 +24,10 @@ def mean(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
 
 def pair(logits: Tensor, targets: Tensor) -> Tensor:
     return logits[:, :2] + targets[:, None]
+
+
+MODULE = nn.Identity()
+"""Its `forward` takes one argument; its `__call__` any."""
 
 
 @pytest.mark.parametrize("function", ["of_each", "mean"])
@@ -63,10 +67,11 @@ def test_wrong_parameters_are_a_problem_before_the_first_step() -> None:
     facts = TERMS["two"]
     config = CustomConfig.model_validate({"target": f"{__name__}:mean", "form": "function", "parameters": {"on": True}})
     (problem,) = config.problems(facts, "loss.custom")
-    assert (problem.path, problem.must[-44:]) == (
-        "loss.custom.parameters",
-        "and: got an unexpected keyword argument 'on'",
+    assert str(problem).startswith(
+        "loss.custom.parameters: must be a function that can be called with (logits, targets, on): got an unexpected"
     )
     assert CustomConfig(target=f"{__name__}:of_each", form="function").problems(facts, "loss.custom") == []
     (problem,) = CustomConfig(target=f"{__name__}:pair").problems(facts, "loss.custom")
     assert "missing a required argument: 'targets'" in problem.must
+    (problem,) = CustomConfig(target=f"{__name__}:MODULE", form="function").problems(facts, "loss.custom")
+    assert (problem.path, problem.got) == ("loss.custom.target", f"{__name__}:MODULE(input)")
