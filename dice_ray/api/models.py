@@ -69,7 +69,7 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
         folder: New or empty folder to write, whole or not at all; it may be left out where the model is pushed.
         push: Upload the model to this repository of the Hugging Face hub; a new one is private. It needs a token:
             `hf auth login`, or HF_TOKEN.
-        public: Make the new repository of `push` public.
+        public: Make the new repository on the hub public.
     """
     from dice_ray.files import write_output
     from dice_ray.models import hub

@@ -58,11 +58,9 @@ _SPELLED: Final = {
     "note": _Spelling(metavar="TEXT"),
     "tags": _Spelling("--tag", "KEY=VALUE", help="A tag in MLflow."),
     "address": _Spelling(metavar="HOST:PORT"),
-    "data": _Spelling(metavar="PRESET"),
-    "encoders": _Spelling("--encoder"),
-    "arms": _Spelling("--arm"),
+    "encoders": _Spelling("--encoder", "ENCODER"),
+    "arms": _Spelling("--arm", "ARM"),
     "tune_shared": _Spelling(metavar="SWEEP"),
-    "tuned_from": _Spelling(metavar="SWEEP"),
     "presets": _Spelling(metavar="NAME..."),
     "text_columns": _Spelling("--text-column", "COLUMN"),
     "label_column": _Spelling(metavar="COLUMN"),
@@ -72,6 +70,17 @@ _SPELLED: Final = {
     "on_bad_row": _Spelling(kind=Literal["error", "skip"]),
     "threshold": _Spelling(metavar="auto|tuned|NUMBER"),
     "push": _Spelling(metavar="ORG/NAME"),
+    "ablate.data": _Spelling(
+        metavar="PRESET",
+        help="Preset whose data the arms are compared on: a name or a YAML file; by default those that the study names",
+    ),
+    "ablate.seeds": _Spelling(least=1),
+    "ablate.tuned_from": _Spelling(
+        metavar="SWEEP",
+        help="Sweep whose best trial with the arm's loss gives the arm its settings; with --tune-shared, those of the "
+        "loss alone",
+    ),
+    "evaluate.data": _Spelling(metavar="dev|test|FILE", help="A split, or a file with labels or its URL."),
     "doctor.preset": _Spelling(
         help="Preset whose data and encoder every machine must have: a name or the path of a YAML file; by default the "
         "cluster alone is checked."
