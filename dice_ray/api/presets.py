@@ -54,6 +54,15 @@ def settings_named(key: str) -> list[str]:
     return sorted((path for path in paths(RunConfig) if path.rpartition(".")[2] == key), key=len)
 
 
+def without_defaults(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run, as MLflow holds them by path, that are not defaults."""
+    from dice_ray.config.schema import RunConfig
+    from dice_ray.settings import defaults
+
+    known = defaults(RunConfig)
+    return {path: value for path, value in params.items() if path not in known or value != known[path]}
+
+
 def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     """The preset, and a layer of settings over it.
 

@@ -233,7 +233,7 @@ def ablate(
     callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
-    """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
+    """Run the arms of a study over the same seeds, on each of its variants; finished cells are kept.
 
     Args:
         study: Name of a study (see `dice-ray list`), or a Python file that defines ARMS and BASELINE, and optionally
@@ -250,7 +250,7 @@ def ablate(
             the loss alone.
         trial_timeout: As in `tune`.
         max_hours: As in `tune`.
-        name: Name of the study, by default that of its file; cells that are done under this name are kept.
+        name: Name of the study, by default that of its file; finished cells of a study of this name are kept.
         note: As in `train`.
         tags: As in `train`.
         address: As in `tune`.

@@ -165,14 +165,13 @@ def _outcome(result: Result) -> Sequence[str]:
 
 
 def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
-    """Print the configuration of a run, and an estimate of what it takes."""
+    """Print an estimate of what a run takes, and its configuration."""
     run = plan.rehearsal
     if as_json:
         print_json(plan)
         return
     sizes = ", ".join(f"{split} {counted(size, 'record')}" for split, size in run.records.items())
     rows = ", ".join(f"{split} {size}" for split, size in run.rows.items())
-    typer.echo(plan.config)
     _print_fact(f"data        {sizes}; rows: {rows}")
     trained = "" if run.num_trained == run.num_parameters else f", of which {run.num_trained:,} are trained"
     _print_fact(f"model       {run.num_parameters:,} parameters{trained}")
@@ -182,10 +181,11 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     _print_fact(f"results in  {plan.folder}, and in MLflow's experiment train")
     if run.few_items:
         _print_fact(run.few_items)
+    typer.echo(f"\nThe settings, with all defaults:\n{plan.config}", nl=False)
 
 
 def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
-    """Print the plan of a sweep or study, and an estimate of its remaining runs; their cost only with a price."""
+    """Print an estimate of the remaining runs of a sweep or study, their cost only with a price, and its plan."""
     least, most = estimate.least_seconds, estimate.seconds
     hourly = None if price_per_hour is None else price_per_hour / 3600
     if as_json:
@@ -202,7 +202,6 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
         f"{_range(estimate.fastest.seconds, run.seconds, clock)} each, {_range(fewest, highest, str)} steps, "
         f"{clock(estimate.seconds_to_start)} to start"
     )
-    typer.echo(estimate.plan)
     _print_fact(f"runs        {estimate.num_runs}{ended}")
     _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.all_cpus, 'CPU')}{gpus}{workers}")
     _print_fact(f"time        about {_range(least, most, clock)}{less} ({each})")
@@ -215,6 +214,7 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     _print_fact(f"results in  {estimate.folder}, and in {experiment}")
     for note in estimate.notes:
         print_text(note)
+    typer.echo(f"\nThe plan:\n{estimate.plan}", nl=False)
 
 
 def _print_fact(line: str) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dice_ray import api
+from dice_ray.api.presets import without_defaults
 from dice_ray.cli.layout import table
 from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
@@ -18,6 +19,11 @@ from dice_ray.errors import InputError, one_line, shortened
 
 if TYPE_CHECKING:
     from dice_ray.tuning.overview import ComparedRun, Experiment
+
+
+_STATES = {"done": "finished", "killed": "interrupted", "pruned": "stopped early"}
+"""What the states of runs are called where MLflow and JSON documents have names of their own."""
+_LONGEST_SETTING = 60
 
 
 def report(
@@ -194,7 +200,9 @@ def _print_experiments(experiments: list[Experiment]) -> None:
         (
             experiment.name,
             experiment.kind,
-            ", ".join(f"{num} {status.lower()}" for status, num in experiment.runs.items()),
+            ", ".join(
+                f"{num} {_STATES.get(status.lower(), status.lower())}" for status, num in experiment.runs.items()
+            ),
             "" if experiment.best is None else f"{experiment.metric} {experiment.best:.4f}",
             (experiment.began or "").replace("T", " ")[:16],
         )
@@ -210,8 +218,13 @@ def _print_runs(compared: list[ComparedRun]) -> None:
     rows = []
     for run in compared:
         score = "" if run.score is None else f"{run.score:.4f}" if metric else f"{run.metric} {run.score:.4f}"
-        settings = " ".join(f"{path}={shortened(value, 4)}" for path, value in run.params.items())
-        state = f"rerun, {run.state}" if run.rerun_of else run.state
+        params = run.params if "/" in run.run else without_defaults(run.params)  # of runs alone, nearly all may differ
+        written = (f"{path}={shortened(value, 4)}" for path, value in params.items())
+        settings = " ".join(
+            each if len(each) <= _LONGEST_SETTING else f"{each[:_LONGEST_SETTING]}..." for each in written
+        )
+        state = _STATES.get(run.state, run.state)
+        state = f"rerun, {state}" if run.rerun_of else state
         score += f" (mean of {run.reruns} reruns)" if run.reruns else ""
         seed = "" if run.seed is None else str(run.seed)
         rows.append((run.run, state, score, seed, one_line(run.failure or settings)))

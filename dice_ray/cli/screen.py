@@ -121,7 +121,7 @@ class TerminalScreen:
 def counts_line(counts: TrialCounts) -> str:
     """The progress of a sweep or study as a line: how many trials are in which state, the time left, the best."""
     settings = " ".join(f"{path}={shortened(value)}" for path, value in counts.best_params.items())
-    line = f"{counts.elapsed:5.0f} s  {counts.done} done, {counts.pruned} stopped early, {counts.failed} failed, "
+    line = f"{counts.elapsed:5.0f} s  {counts.done} finished, {counts.pruned} stopped early, {counts.failed} failed, "
     line += f"{counts.running} running of {counts.total}"
     if counts.seconds_left:
         line += f", about {clock(counts.seconds_left)} left"

@@ -86,7 +86,7 @@ class TrialCounts:
 
     def __str__(self) -> str:
         """One line: the counts, and the best so far."""
-        states = f"{self.done} done, {self.pruned} stopped early, {self.failed} failed of {self.total}"
+        states = f"{self.done} finished, {self.pruned} stopped early, {self.failed} failed of {self.total}"
         best = "" if self.best_score is None else f"; best {self.best_score:.4f}"
         if best and self.best_arm:
             best += f" of {self.best_arm}, mean of {counted(self.num_seeds, 'seed')}"

@@ -45,6 +45,6 @@ def test_the_counts_of_a_sweep_come_once_when_a_trial_has_ended() -> None:
         for counts in (again, resumed, replace(resumed, running=1), ended, ended, "a line", failed, failed):
             screen.show(counts)
     assert called == [ended, failed]
-    assert str(failed) == "1 s: 3 done, 0 stopped early, 1 failed of 5; best 0.5000 with {'loss': 'dice'}"
+    assert str(failed) == "1 s: 3 finished, 0 stopped early, 1 failed of 5; best 0.5000 with {'loss': 'dice'}"
     of_study = replace(failed, best_params={}, best_arm="dice", num_seeds=2)
     assert str(of_study).endswith("best 0.5000 of dice, mean of 2 seeds")

@@ -35,7 +35,7 @@ def test_a_notebook_shows_the_progress_in_one_display_and_what_callbacks_print(t
     assert [line.partition(":")[0] for line in printed(training).splitlines()][-1] == "epoch 1.92, step 6"
     (html,) = displayed(search, "text/html")
     assert ">Starting Ray ...</pre>" in html
-    assert '<progress value="2" max="4"></progress> 1 s: 2 done' in html
+    assert '<progress value="2" max="4"></progress> 1 s: 2 finished' in html
     assert "about 0:01:01 left" in html
     assert "<td>dice/3 &lt;b&gt;</td><td>40</td><td>0.2500</td><td>0.5000</td>" in html
 

@@ -31,10 +31,12 @@ from dice_ray import api
 from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
+from dice_ray.cli.results import _print_runs
 from dice_ray.run.signals import interrupt
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.overview import ComparedRun
 from tests.models.hub_server import logged_in
 from tests.standing import standing
 
@@ -499,7 +501,7 @@ def test_a_report_is_written_even_if_nobody_reads_what_it_prints_and_printed_if_
 def test_a_dry_run_prints_the_plan_and_leaves_nothing(run: Run) -> None:
     settings = ("--set", "data.source.synthetic.size=100", "--set", "training.precision=fp32")
     result = run("train", "synthetic_pairs", *settings, "--name", "mine", "--dry-run")
-    assert result.stdout.startswith(run("validate", "synthetic_pairs", *settings).stdout)
+    assert result.stdout.endswith(run("validate", "synthetic_pairs", *settings).stdout)
     facts = {line[:11].strip(): line[12:] for line in result.stdout.splitlines() if line[11:12] == " "}
     assert {"data", "model", "steps", "time", "memory", "results in"} <= facts.keys()
     assert facts["results in"] == "dice_ray_runs/mine, and in MLflow's experiment train"
@@ -618,6 +620,16 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     lines = run("runs", "train").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", "mine"]
     assert "did you mean 'train'?" in run("runs", "trian").stderr
+
+
+def test_defaults_of_runs_trained_alone_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """Between runs of two tasks nearly all settings differ: a cell of the table had 20 lines."""
+    params = {"loss": "dice", "loss.dice.scope": "batch", "training.batch_size": 32, "training.epochs": 4}
+    every = " ".join(f"{path}={value}" for path, value in params.items())
+    for name, shown in (("mine", "loss=dice training.epochs=4"), ("sw/1", every)):
+        _print_runs([ComparedRun(name, "killed", "dev/f1", 0.5, 1, params, None)])
+        _, *row = capsys.readouterr().out.splitlines()
+        assert " ".join(row).split() == [name, "interrupted", "0.5000", "1", *shown.split()]
 
 
 @pytest.mark.parametrize("experiment", ["nothing", "another"])

@@ -24,7 +24,7 @@ def after(step: int) -> StepProgress:
 
 
 def counts(*, running: int, done: int) -> TrialCounts:
-    return TrialCounts(running, done, 0, 0, 2, 0.5, {"loss": "[/x]", "loss.focal.gamma": 2.0}, 1.0)
+    return TrialCounts(running, done, 0, 0, 2, 0.5, {"loss": "[/x]", "training.lr": 2.0}, 1.0)
 
 
 @pytest.fixture
@@ -116,20 +116,19 @@ def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
     with TerminalScreen(pipe) as screen:
         for running, done in ((1, 0), (2, 0), (1, 1), (1, 1), (0, 2)):
             screen.show(counts(running=running, done=done))
-    best = "best 0.5000 loss=[/x] loss.focal.gamma=2"
+    best = "best 0.5000 loss=[/x] training.lr=2"
     assert pipe.getvalue().splitlines() == [
-        f"    1 s  0 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
-        f"    1 s  1 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
-        f"    1 s  2 done, 0 stopped early, 0 failed, 0 running of 2; {best}",
+        f"    1 s  0 finished, 0 stopped early, 0 failed, 1 running of 2; {best}",
+        f"    1 s  1 finished, 0 stopped early, 0 failed, 1 running of 2; {best}",
+        f"    1 s  2 finished, 0 stopped early, 0 failed, 0 running of 2; {best}",
     ]
 
 
 def test_the_best_of_a_study_is_a_mean_and_each_running_trial_has_a_row() -> None:
     running = (RunningTrial("dice/3", 65.0, 40, 0.25, 0.5), RunningTrial("focal/1", 2.0))
     studied = TrialCounts(2, 4, 0, 0, 8, 0.625, {}, 30.0, "dice", 2, 61.0, running)
-    line = (
-        "   30 s  4 done, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; best 0.6250 dice, mean of 2 seeds"
-    )
+    line = "   30 s  4 finished, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; "
+    line += "best 0.6250 dice, mean of 2 seeds"
     assert counts_line(studied) == line
     rows = [line.split() for line in running_table(running).splitlines()]
     assert rows[1:] == [["dice/3", "40", "0.2500", "0.5000", "1:05"], ["focal/1", "0:02"]]

@@ -101,8 +101,6 @@ def test_what_finds_no_room_is_refused() -> None:
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     print_estimate(ESTIMATE, 2.0, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
-        "name: x",
-        "",
         "runs        16, 3 finished before",
         "at once     2, each with 1 CPU",
         "time        about 30:00 to 1:30:00, less with early stopping (0:02 to 0:04 each, 9 to 21 steps, 0:12",
@@ -112,6 +110,9 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "cost        about 1.00 to 3.00, less with early stopping at 2 per hour",
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
+        "",
+        "The plan:",
+        "name: x",
     ]
     of_a_study = replace(ESTIMATE, needs=Demand(1, 1, 2, 2), fastest=REHEARSAL, least_seconds=5400.0)
     print_estimate(replace(of_a_study, stops_early=False), None, as_json=False)
@@ -132,7 +133,7 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed["rehearsal"]["records"] == {"train": 200, "dev": 100, "test": 100}
     dry_run = DryRun("task: x", Path("runs/x"), replace(REHEARSAL, few_items="Warning: few"))
     print_dry_run(dry_run, as_json=False)
-    assert capsys.readouterr().out.endswith("\nWarning: few\n")
+    assert capsys.readouterr().out.endswith("\nWarning: few\n\nThe settings, with all defaults:\ntask: x")
     print_dry_run(dry_run, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert (printed["config"], printed["folder"], printed["rehearsal"]["num_steps"]) == ("task: x", "runs/x", 21)
