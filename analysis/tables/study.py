@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.formats import ScoreFormat, named, on_place
-from analysis.frames import Findings, tag_values
+from analysis.frames import Findings, metric_values, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
@@ -159,6 +159,13 @@ def _notes(compared: Comparison) -> Iterator[str]:
             f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others "
             f"with {compared.baseline}{compared.at_threshold}."
         )
+        threshold = schema.threshold_metric(compared.metric)
+        tuned, used = (metric_values(compared.cells, name) for name in (threshold, f"{threshold}_used"))
+        if num_unused := int((used.notna() & (used != tuned)).sum()):
+            yield (
+                f"Predictions of {num_unused} of {int(tuned.notna().sum())} runs do not use the tuned threshold: their "
+                "dev has fewer than 5 positives to tune it on, or does not show on held-out folds that it is better."
+            )
     if any(arm.pr_auc for arm in compared.arms):
         yield (
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "

@@ -160,9 +160,13 @@ def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
             {"run": run, "data": data, "records": len(scored.scores.items), **scores, "not_stored": scored.not_stored}
         )
         return
+    metrics = scored.scores.metrics
     typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
-    for name, value in scored.scores.metrics.items():
-        typer.echo(f"  {name:24} {value:.4f}")
+    used, note = metrics.get("threshold_used"), ""
+    if used is not None and used != metrics["threshold"]:
+        note = f"  (tuned on {metrics['threshold_support']:.0f} positives of dev, not used by predictions)"
+    for name, value in metrics.items():
+        typer.echo(f"  {name:24} {value:.4f}{note if name == 'threshold' or name.endswith('_tuned') else ''}")
     if scored.scores.collapsed:
         typer.echo("  The model predicts one class only.")
     if scored.not_stored is not None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -620,6 +621,17 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     lines = run("runs", "train").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", "mine"]
     assert "did you mean 'train'?" in run("runs", "trian").stderr
+
+
+def test_scores_at_a_threshold_that_predictions_do_not_use_are_marked(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = {"f1": 0.5, "threshold": 0.25, "threshold_support": 3.0, "threshold_used": 0.5, "f1_tuned": 0.75}
+    for used, marked in ((0.5, ["threshold", "f1_tuned"]), (0.25, [])):
+        scores = SimpleNamespace(metrics=metrics | {"threshold_used": used}, items=(), collapsed=False)
+        monkeypatch.setattr(api, "evaluate", lambda scores=scores, **_: api.Scored("mine", "test", scores, None))
+        lines = run("evaluate", "mine").stdout.splitlines()
+        assert [line.split()[0] for line in lines if "tuned on 3 positives of dev, not used" in line] == marked
 
 
 def test_defaults_of_runs_trained_alone_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
