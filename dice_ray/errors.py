@@ -227,7 +227,11 @@ class NonFiniteError(DiceRayError, ArithmeticError):
 
 
 class RunError(DiceRayError, RuntimeError):
-    """A run, sweep or study that does not exist, is in use, or cannot continue."""
+    """A run, sweep or study that failed, is in use, or cannot continue."""
+
+
+class RefusedError(RunError, InputError):
+    """A run, sweep or study that does not fit what was asked of it, or an encoder that cannot be used."""
 
 
 class BusyError(RunError):

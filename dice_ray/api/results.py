@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.api import library
 from dice_ray.api.reports import findings, report
-from dice_ray.errors import InputError, RunError, ShadowedError, UnknownNameError, shortened
+from dice_ray.errors import InputError, RefusedError, RunError, ShadowedError, UnknownNameError, shortened
 from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
@@ -268,19 +268,19 @@ def best_of(name: str, found: Findings) -> Best:
     if made := verdicts(found):
         if len(made) > 1:
             places = ", ".join(each.place for each in made)
-            raise RunError(
+            raise RefusedError(
                 f"the best arm must be that of one data set, and {name} compares on {places}: see its report"
             )
         (verdict,) = made
         if verdict.best is None:
-            raise RunError(f"the best arm must be a winner, and {name} has none: {verdict.headline}")
+            raise RefusedError(f"the best arm must be a winner, and {name} has none: {verdict.headline}")
         arm, score = verdict.best
         return Best(arm, verdict.metric, score)
     trial = best_trial(found)
     if trial is None:
         if has_objectives(found.frame):
-            raise RunError(f"{name} searched for several objectives, and has no best trial: see its Pareto front")
-        raise RunError(f"the best trial must have a score, and no trial of {name} has one")
+            raise RefusedError(f"{name} searched for several objectives, and has no best trial: see its Pareto front")
+        raise RefusedError(f"the best trial must have a score, and no trial of {name} has one")
     # The frame holds NumPy's numbers, which JSON and YAML do not take.
     settings = {path: value.item() if hasattr(value, "item") else value for path, value in trial.settings.items()}
     return Best(f"{name}/{trial.id}", trial.metric, trial.score, settings, trial.is_collapsed)

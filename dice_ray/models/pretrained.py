@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from dice_ray import output
-from dice_ray.errors import RunError, first_line
+from dice_ray.errors import RefusedError, RunError, first_line
 from dice_ray.models.sources import resolve_source
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def load_pretrained_encoder(
         settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
         settings.use_cache = False  # decoders would store keys and values for the generation of further tokens
         if settings.is_encoder_decoder:
-            raise RunError(f"model.encoder must be an encoder without a decoder, got {name!r}, which has one")
+            raise RefusedError(f"model.encoder must be an encoder without a decoder, got {name!r}, which has one")
         encoder, loading_info = AutoModel.from_pretrained(
             source,
             config=settings,
@@ -53,14 +53,14 @@ def load_pretrained_encoder(
         )
     if missing := sorted(key for key in loading_info["missing_keys"] if not key.startswith("pooler.")):
         shown = ", ".join(missing[:5])
-        raise RunError(
+        raise RefusedError(
             f"model.encoder {name!r} must have all weights of its {type(encoder).__name__}, but lacks {len(missing)}, "
             f"which would be random: {shown}{', ...' if len(missing) > 5 else ''}"
         )
     table = encoder.get_input_embeddings()
     highest = max(tokenizer.get_vocab().values())
     if isinstance(table, nn.Embedding) and highest >= table.num_embeddings:
-        raise RunError(
+        raise RefusedError(
             f"the tokenizer of model.encoder {name!r} must give ids below {table.num_embeddings}, the rows of the "
             f"encoder's embedding table: its highest is {highest}"
         )
@@ -143,7 +143,7 @@ def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedToke
     example = {name: values for name, values in tokenizer("", return_tensors="pt").items() if name in accepted}
     hidden = encoder(**example).last_hidden_state
     if (width := hidden.shape[-1]) != encoder.config.hidden_size:
-        raise RunError(
+        raise RefusedError(
             f"an encoder's hidden states must be as wide as its configuration says, {encoder.config.hidden_size}, and "
             f"those of {encoder.config.model_type} are {width} wide: choose another model.encoder"
         )
@@ -212,7 +212,7 @@ def explained(name: str) -> Iterator[None]:
     except RunError:
         raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        raise RunError(
+        raise RefusedError(
             "model.encoder must be `tiny`, `minilm`, a folder with safetensors weights, or a hub id that this machine "
             f"can reach, got {name!r}: {first_line(error)}"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RefusedError
 from dice_ray.models.pretrained import explained, quiet
 from dice_ray.models.sources import resolve_source
 
@@ -27,7 +27,9 @@ def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
     if tokenizer.is_fast and tokenizer.cls_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer = _with_end_tokens(tokenizer)
     if requirement := _unmet_requirement(tokenizer):
-        raise RunError(f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}")
+        raise RefusedError(
+            f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}"
+        )
     _add_prefix_space(tokenizer)
     if isinstance(tokenizer, XLNetTokenizer):
         # XLNet was pretrained with segment ids, and marks its classification token by one.

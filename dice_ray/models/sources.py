@@ -12,7 +12,7 @@ import urllib.request
 from functools import lru_cache
 from pathlib import Path
 
-from dice_ray.errors import RunError, first_line, nearest
+from dice_ray.errors import RefusedError, RunError, first_line, nearest
 from dice_ray.models.tiny import TINY
 
 _MINILM = "minilm"
@@ -51,15 +51,17 @@ def resolve_source(name: str) -> str:
         return str(folder)
     must = "model.encoder must be `tiny`, `minilm`, a folder or a hub id"
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise RunError(f"{must}: there is no folder {folder}")
+        raise RefusedError(f"{must}: there is no folder {folder}")
     if "/" not in name and (close := nearest(name.lower(), (TINY, _MINILM))):
-        raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
+        raise RefusedError(f"{must}, got {name!r}; did you mean {close!r}?")
     if _hub_answers(int(time.monotonic() // 600)):
         return name
     try:
         return snapshot_download(name, local_files_only=True)
     except OSError as error:
-        raise RunError(f"{must}, got {name!r}: the hub does not answer, and it was not downloaded before") from error
+        raise RefusedError(
+            f"{must}, got {name!r}: the hub does not answer, and it was not downloaded before"
+        ) from error
 
 
 @lru_cache(maxsize=1)

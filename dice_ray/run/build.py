@@ -16,7 +16,7 @@ from dice_ray.config.checks import check_data, check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.errors import ConfigError, DataError, RunError
+from dice_ray.errors import ConfigError, DataError, RefusedError
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
@@ -203,7 +203,7 @@ def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) 
         raise ConfigError(problems)
     if config.training.activations == "recompute":
         if not encoder.supports_gradient_checkpointing:
-            raise RunError(
+            raise RefusedError(
                 f"training.activations must be keep for {config.model.encoder}: it does not support gradient "
                 "checkpointing"
             )

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import RunError, reason_of
+from dice_ray.errors import RefusedError, RunError, reason_of
 from dice_ray.files import write_atomically
 from dice_ray.settings import differing_paths
 from dice_ray.terms import TermFacts
@@ -88,11 +88,11 @@ def check_config(config: RunConfig, folder: Path) -> None:
         RunError: The folder holds a run with other settings, or a sweep or study.
     """
     if holds_plan(folder):
-        raise RunError(f"{folder} holds a sweep or study: choose another --name")
+        raise RefusedError(f"{folder} holds a sweep or study: choose another --name")
     if stored := stored_config(folder):
         paths = differing_paths(stored, config)
         if other := [path for path in paths if path.partition(".")[0] not in NEUTRAL_SECTIONS]:
-            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
+            raise RefusedError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 
 
 def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
@@ -137,7 +137,7 @@ def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
         RunError: The data were changed.
     """
     if stored != current:
-        raise RunError(
+        raise RefusedError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
             f"{current} now): restore the old data, or {instead}. {_REDRAWN}"
         )

@@ -12,7 +12,7 @@ import torch
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RunError, UnknownNameError, reason_of
+from dice_ray.errors import RefusedError, RunError, UnknownNameError, reason_of
 from dice_ray.files import lock, store_url, without_password
 from dice_ray.output import redirected
 from dice_ray.run import cluster, doctor, object_store, ray_internals, trained
@@ -60,7 +60,7 @@ def train(
     if not config.launch.uses_ray_train:
         return train_here(config, folder, is_stopped, parts)
     if url := store_url():
-        raise RunError(
+        raise RefusedError(
             "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
             f"{without_password(url)}"
         )

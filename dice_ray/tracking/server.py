@@ -8,7 +8,7 @@ import socket
 import sys
 from typing import NoReturn
 
-from dice_ray.errors import InputError, RunError
+from dice_ray.errors import InputError, RefusedError
 from dice_ray.files import without_password
 from dice_ray.tracking.store import check_exists, store_uri
 
@@ -47,7 +47,9 @@ def command(port: int, host: str = "127.0.0.1") -> list[str]:
     """
     uri = store_uri()
     if uri.startswith(("http://", "https://")):
-        raise RunError(f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {without_password(uri)}")
+        raise RefusedError(
+            f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {without_password(uri)}"
+        )
     check_exists(uri)
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # Else a port that a server has just left (TIME_WAIT) would count as taken.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeGuard
 from urllib.parse import unquote
 
-from dice_ray.errors import DiceRayError, RunError, first_line
+from dice_ray.errors import DiceRayError, RefusedError, RunError, first_line
 from dice_ray.files import without_password
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def check_exists(uri: str) -> None:
     """
     file = sqlite_file(uri)
     if file is not None and not file.is_file():
-        raise RunError(f"the store of runs must exist, {file} does not: nothing has been tracked in it yet")
+        raise RefusedError(f"the store of runs must exist, {file} does not: nothing has been tracked in it yet")
 
 
 def check_answers(uri: str | None = None) -> str:

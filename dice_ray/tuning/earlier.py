@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
+from dice_ray.errors import ConfigError, ConflictError, Problem, RefusedError
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
 from dice_ray.tuning.plan import Plan
@@ -68,12 +68,12 @@ def _sweep_in(folder: Path, config: RunConfig, digest: str) -> _EarlierSweep:
     # The digest compares the files, in whatever folder they are.
     paths = [path for path in differing_paths(config, plan.base()) if path != "data.source.files.folder"]
     if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
-        raise RunError(
+        raise RefusedError(
             f"{folder} must hold a sweep of the same task and data, or its scores cannot be compared; these settings "
             f"differ: {', '.join(other)}"
         )
     if plan.digest != digest:
-        raise RunError(
+        raise RefusedError(
             f"{folder} must hold a sweep of the same data, or its scores cannot be compared: they were changed (digest "
             f"{plan.digest} then, {digest} now)"
         )
@@ -102,10 +102,10 @@ def _check_warm_start(plan: SweepPlan, folder: Path) -> None:
     base, space = plan.base(), Space(plan.space)
     sweep = _sweep_in(folder, base, base.splits().digest)
     if not (trials := sweep.trials()):
-        raise RunError(f"{folder} must hold trials that have ended to start from, and has none yet")
+        raise RefusedError(f"{folder} must hold trials that have ended to start from, and has none yet")
     encoder, is_searched = sweep.plan.base().model.encoder, all("model.encoder" in trial.params for trial in trials)
     if encoder != base.model.encoder and not is_searched:
-        raise RunError(
+        raise RefusedError(
             f"{folder} must hold a sweep of the encoder {base.model.encoder!r}, or its scores cannot be compared, got "
             f"{encoder!r}"
         )
@@ -125,11 +125,11 @@ def with_shared_settings(plan: StudyPlan, folder: Path) -> StudyPlan:
     sweep = _sweep_for(plan, folder)
     name, best = sweep.plan.name, next(iter(ranked_in(sweep.history)), None)
     if best is None:
-        raise RunError(f"the sweep {name} must have a trial with a score to share its settings, and it has none")
+        raise RefusedError(f"the sweep {name} must have a trial with a score to share its settings, and it has none")
     trial = sweep.history.specs[best.id]
     settings = _apart_from_loss(trial.params)
     if not settings:
-        raise RunError(
+        raise RefusedError(
             f"the sweep {name} must have searched settings that all losses can share, and it searched "
             f"{', '.join(sorted(trial.params))} only: search --space optimizer_tuning, or a space of joint_tuning"
         )
@@ -195,12 +195,12 @@ def _sweep_for(plan: StudyPlan, folder: Path) -> _EarlierSweep:
     sweep = _sweep_in(folder, base, plan.digest)
     name, encoder = sweep.plan.name, sweep.plan.base().model.encoder
     if encoder != base.model.encoder:
-        raise RunError(
+        raise RefusedError(
             f"the sweep {name} must be of the study's encoder {base.model.encoder!r} to tune its arms, got {encoder!r}"
         )
     # The search chose the settings by their score with this seed, so a comparison on it would favour them.
     if sweep.plan.seed in plan.seeds:
-        raise RunError(
+        raise RefusedError(
             f"a study must compare on other seeds than its arms were tuned on, got seed {sweep.plan.seed} of {name}"
         )
     return sweep
@@ -211,7 +211,7 @@ def _check_shared(plan: StudyPlan, sweep: _EarlierSweep, trial: TrialSpec) -> No
     values, name = flat(sweep.plan.config(trial)), plan.shared.partition(" ")[0]
     for path, value in plan.shared_settings.items():
         if path.startswith("training.") and values.get(path) != value:
-            raise RunError(
+            raise RefusedError(
                 f"the sweep {sweep.plan.name} must search the parameters of a loss at the shared settings of {name}, "
                 f"and its best trial has {path} {values.get(path)!r} instead of {value!r}: run it with --space "
                 f"loss_tuning:LOSS on the preset that `dice-ray export-preset {name} shared.yaml` writes"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import DiceRayError, RunError, gib
+from dice_ray.errors import DiceRayError, RefusedError, RunError, gib
 from dice_ray.files import without_password
 from dice_ray.run import cluster, doctor
 from dice_ray.run.cluster import Node
@@ -84,7 +84,7 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     notes = check(plan, folder)
     num_runs, num_ended = plan.remaining(ledger, driver.address)
     if not num_runs:
-        raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
+        raise RefusedError(f"{plan.name} must have something left to run, and all of it has ended")
     above = next(above for above in folder.resolve().parents if above.exists())
     with (
         tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch,

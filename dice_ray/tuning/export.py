@@ -10,7 +10,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FixedTrial, FrozenTrial
 
 from dice_ray.config.load import as_written, values_layer
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.errors import InputError, RefusedError, UnknownNameError
 from dice_ray.files import whole_output
 from dice_ray.output import quiet
 from dice_ray.run.build import objective
@@ -76,7 +76,7 @@ def preset(folder: Path, trial: str | None = None) -> str:
     plan, ledger = plan_file.read_sweep(folder, "(the report of a study says which arm is best)"), ledger_in(folder)
     trials = {each.id: each for each in ranked_in(ledger)}
     if not trials:
-        raise RunError(f"{folder} must hold a trial with a score, and holds none")
+        raise RefusedError(f"{folder} must hold a trial with a score, and holds none")
     if trial is None and plan.objectives:
         raise InputError(f"{plan.name} has several objectives: name a trial of its Pareto front, as {plan.name}/0001")
     if trial is not None and trial not in trials:

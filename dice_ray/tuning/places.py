@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.errors import InputError, RefusedError, UnknownNameError
 from dice_ray.files import runs_folder
 from dice_ray.run.names import TRAIN_EXPERIMENT
 
@@ -82,11 +82,11 @@ def _place_of_trial(parent: str, trial: str) -> Place:
     object_store.fetch(folder)
     if (folder / TASK).exists() and not (folder / BEST).exists():
         if ids[trial] == best_id:
-            raise RunError(
+            raise RefusedError(
                 f"the checkpoint of {parent}/{trial} was deleted before its reruns made it the best trial: train it "
                 f"again, `dice-ray export-preset {parent} FILE.yaml` writes its settings"
             )
-        raise RunError(
+        raise RefusedError(
             f"{parent}/{trial} has no checkpoint any more: a sweep keeps those of its best trials only; the best is "
             f"{best}"
         )

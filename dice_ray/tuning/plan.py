@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import ConfigError, InputError, Problem, RunError
+from dice_ray.errors import ConfigError, InputError, Problem, RefusedError
 from dice_ray.models import sources
 from dice_ray.run.folder import check_digest
 from dice_ray.settings import problems_of
@@ -310,7 +310,7 @@ class Plan(BaseModel):
         """
         for target in targets:
             if (stored := self.code.get(target)) is not None and stored != (current := digest(target)):
-                raise RunError(
+                raise RefusedError(
                     f"{self.name} must be resumed with the code that it was started with, and {target} was changed "
                     f"(digest {stored} then, {current} now): restore its file, or choose another name"
                 )
@@ -324,7 +324,7 @@ class Plan(BaseModel):
         for name in names:
             stored = self.encoders.get(name)
             if stored is not None and stored != (current := sources.digest(name)):
-                raise RunError(
+                raise RefusedError(
                     f"{self.name} must be resumed with the encoder that it was started with, and {name} was changed "
                     f"(digest {stored} then, {current or 'no folder'} now): restore its files, or choose another name"
                 )

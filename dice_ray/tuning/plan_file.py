@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from dice_ray.config.load import NotYamlError, parse_yaml
-from dice_ray.errors import Problem, RunError, UnknownNameError, shown
+from dice_ray.errors import Problem, RefusedError, RunError, UnknownNameError, shown
 from dice_ray.files import sealed_text, unsealed_text, write_atomically
 from dice_ray.run.folder import PLAN, holds_plan, holds_run
 from dice_ray.settings import problems_of
@@ -39,7 +39,7 @@ def extended(plan: _PlanT, folder: Path) -> _PlanT:
     """
     if not holds_plan(folder):
         if holds_run(folder):
-            raise RunError(f"{folder} holds a run trained alone: choose another --name")
+            raise RefusedError(f"{folder} holds a run trained alone: choose another --name")
         return plan
     stored = read(folder)
     stored.check_encoders(plan.encoders)
@@ -50,7 +50,7 @@ def extended(plan: _PlanT, folder: Path) -> _PlanT:
         if not (changed := plan.changed(same_data)):
             stored.bound_to(plan.digests)
             return plan.merged_with(same_data)
-    raise RunError(
+    raise RefusedError(
         f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name "
         f"({'; changed: '.join([f'of {stored.origins}', *changed])}): resume that one, or choose another --name"
     )
@@ -106,7 +106,7 @@ def read_sweep(folder: Path, purpose: str) -> SweepPlan:
     """
     plan = read(folder)
     if not isinstance(plan, SweepPlan):
-        raise RunError(f"{folder} must hold a sweep {purpose}: it holds a {plan.kind}")
+        raise RefusedError(f"{folder} must hold a sweep {purpose}: it holds a {plan.kind}")
     return plan
 
 
