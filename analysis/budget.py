@@ -3,6 +3,9 @@
 A search of n trials is the best of n of these settings by dev. So the tuning is replicated together with the seeds:
 one search for each arm would compare single draws of the searches (`tests/benchmarks/uncertainty.py`).
 
+Each setting is run with one seed, another for each setting, or all settings with all seeds (crossed). As many runs show
+smaller differences if each has a setting of its own; a crossed study shows what the scores vary with.
+
 A run that failed has a dev score below all others, so that a search chooses it only where all its runs failed. Its
 test score is that of the constant predictor, or the lowest of any arm with this setting and seed if that is lower: to
 fail is never better than to train a bad model. So all arms have the same settings and seeds, without gaps.
@@ -35,7 +38,7 @@ from analysis.frames import (
     tag_values,
     test_per_train,
 )
-from analysis.statistics.best_of_n import best_of, crossed_errors, pseudo_values
+from analysis.statistics.best_of_n import best_of, crossed_errors, one_seed_errors, pseudo_values
 from analysis.statistics.intervals import (
     FEW_SEEDS,
     NO_SPREAD,
@@ -46,12 +49,14 @@ from analysis.statistics.intervals import (
     holm_of,
     interval_around,
 )
-from analysis.statistics.variance import components, share_bounds
+from analysis.statistics.variance import deviations
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
-FEW_SETTINGS: Final = 6
-"""With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""
+_FEW_SETTINGS: Final = 20
+"""With fewer settings of one seed each no arm is called better."""
+_FEW_CROSSED: Final = 6
+"""The same of a crossed study: a third of fewer is one, and of one setting a search chooses nothing."""
 BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
@@ -81,9 +86,11 @@ class AtBudget:
             score.
         constant: The score of the constant predictor; None if it is not stored.
         num_draws: The number of settings.
-        varied: The paths that the settings differ in.
-        variances: The variance components of the test score, by name.
-        share_bounds: The intervals of their shares in all, as far as they have one.
+        num_seeds: The number of seeds that each setting was run with.
+        is_crossed: Whether these are the same for all settings.
+        planned_budget: The number of settings of which the best is compared; None for a third of them.
+        varied: The paths that the settings differ in, of a crossed study.
+        deviations: Likewise, the standard deviations of the test score by what it varies with.
         without_score: The arms of which no run has a score, which are not compared.
         num_failed: The number of runs without a score, by compared arm; absent for none.
         num_collapsed: The number of runs that predict one class only, likewise.
@@ -99,9 +106,10 @@ class AtBudget:
     constant: Interval | None = None
     num_draws: int = 0
     num_seeds: int = 0
+    is_crossed: bool = True
+    planned_budget: int | None = None
     varied: tuple[str, ...] = ()
-    variances: Mapping[str, float] = field(default_factory=dict)
-    share_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    deviations: Mapping[str, Interval] = field(default_factory=dict)
     without_score: tuple[str, ...] = ()
     num_failed: Mapping[str, int] = field(default_factory=dict)
     num_collapsed: Mapping[str, int] = field(default_factory=dict)
@@ -110,11 +118,16 @@ class AtBudget:
 
     @property
     def budget(self) -> int:
-        """The number of settings at which the arms are compared: a third of the drawn ones, as three searches have.
+        """The number of settings at which the arms are compared: without a plan a third of those that have run.
 
         The best of half of them would rest on two independent searches.
         """
-        return max(1, self.num_draws // 3)
+        return max(1, min(self.planned_budget or self.num_draws // 3, self.num_draws))
+
+    @property
+    def settings_needed(self) -> int:
+        """The fewest settings with which an arm is called better."""
+        return max(_FEW_CROSSED if self.is_crossed else _FEW_SETTINGS, 2 * (self.planned_budget or 0))
 
     @property
     def score_format(self) -> ScoreFormat:
@@ -133,14 +146,14 @@ class AtBudget:
         num_scored = len(self.arms) * self.num_draws * self.num_seeds - sum(self.num_failed.values())
         if sum(self.num_collapsed.values()) == num_scored:
             return "all_collapsed"
-        if self.num_draws < FEW_SETTINGS or self.num_seeds < FEW_SEEDS:
+        if self.num_draws < self.settings_needed or (self.is_crossed and self.num_seeds < FEW_SEEDS):
             return "too_few"
         return "different" if self.different else "no_difference"
 
     @property
     def different(self) -> tuple[ArmAtBudget, ...]:
-        """The arms that differ significantly from the baseline at `budget`; none with fewer than `FEW_SETTINGS`."""
-        arms = self.arms if self.num_draws >= FEW_SETTINGS else ()
+        """The arms that differ significantly from the baseline at `budget`; none with fewer than `settings_needed`."""
+        arms = self.arms if self.num_draws >= self.settings_needed else ()
         return tuple(arm for arm in arms if arm.differences and arm.differences[self.budget].is_significant)
 
     @property
@@ -157,11 +170,13 @@ def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
     if cells.empty or not has_drawn_settings(findings.frame):
         return ()
     metric, baseline = parent_tag(findings.frame, schema.METRIC), parent_tag(findings.frame, schema.BASELINE)
+    planned = tag_values(of_kind(findings.frame, "study"), schema.BUDGET).dropna()
+    budget = int(planned.iloc[-1]) if len(planned) else None
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER), sort=False)
-    return tuple(_of_cells(group, metric, baseline, str(place)) for place, group in groups)
+    return tuple(_of_cells(group, metric, baseline, str(place), budget) for place, group in groups)
 
 
-def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> AtBudget:
+def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str, budget: int | None) -> AtBudget:
     dev, test = scores(cells, "dev/" + metric.removeprefix("test/")), scores(cells, metric)
     predictor = constant(cells, metric)
     is_scored = dev.notna() & test.notna()
@@ -180,6 +195,9 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
     never_scored = once.groupby("arm")["is_failed"].transform("all")
     without_score = tuple(str(name) for name in once[never_scored]["arm"].unique())
     once = once[~never_scored]
+    is_crossed = once["seed"].nunique() < 2 or bool(once.groupby("draw")["seed"].nunique().max() > 1)
+    if not is_crossed:  # the seed of a setting is no other one for each arm, and is part of the setting
+        once = once.assign(seed=0)
     block = _without_gaps(_block(once), predictor)
     names = [str(name) for name in dict.fromkeys(block["arm"])]
     if baseline not in names or block["is_failed"].all():
@@ -199,16 +217,18 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         constant=predictor,
         num_draws=num_draws,
         num_seeds=num_seeds,
-        varied=_varied(cells.loc[block.index]),
-        variances=components(test_ANR),
-        share_bounds=share_bounds(test_ANR),
+        is_crossed=is_crossed,
+        planned_budget=budget,
+        varied=_varied(cells.loc[block.index]) if is_crossed else (),
+        deviations=deviations(test_ANR) if is_crossed else {},
         without_score=without_score,
         num_failed=_counts(block, "is_failed"),
         num_collapsed=_counts(block, "is_collapsed"),
         num_left_out=len(once) - len(block),
         test_per_train=ratio,
     )
-    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, catalogue.metric(metric).limits)
+    limits = catalogue.metric(metric).limits
+    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, limits, is_crossed=is_crossed)
     arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
     return replace(made, arms=tuple(arms))
 
@@ -249,6 +269,8 @@ def compare(
     budget: int,
     test_per_train: float = 0.0,
     limits: tuple[float, float] = UNIT_INTERVAL,
+    *,
+    is_crossed: bool = True,
 ) -> list[ArmAtBudget]:
     """Each arm at every number of settings, and its difference to the first one at 1, at `budget` and at half of all.
 
@@ -256,6 +278,9 @@ def compare(
     `limits` are those of `statistics.t_interval`.
     """
     num, num_seeds = dev_ANR.shape[1:]
+    errors_of = crossed_errors if is_crossed else one_seed_errors
+    # A claim needs as many settings as seeds of a crossed study: both are drawn at random.
+    least = min(num, num_seeds) if is_crossed else num
     low, high = limits = fitting(limits, test_ANR.ravel().tolist())
     differences: dict[str, dict[int, Difference]] = {name: {} for name in names}
     intervals: dict[str, list[Interval]] = {name: [] for name in names}
@@ -267,18 +292,17 @@ def compare(
             for dev_NR, test_NR in zip(dev_ANR, test_ANR, strict=True)
         ]
         for name, value in zip(names, values, strict=True):
-            errors = crossed_errors(value, size, test_per_train) if is_known else ()
+            errors = errors_of(value, size, test_per_train) if is_known else ()
             # A mean of shares that is 1 up to rounding is 1.
             mean = min(float(value.mean()), high)
-            intervals[name].append(interval_around(mean, errors, num_seeds, limits))
+            intervals[name].append(interval_around(mean, errors, least, limits))
         if is_known and size in (1, budget, num // 2):
-            made = [_difference(value - values[0], size, test_per_train, high - low) for value in values[1:]]
+            bound = high - low
+            others = [value - values[0] for value in values[1:]]
+            made = [
+                Difference.tested(float(other.mean()), least, errors_of(other, size, test_per_train), bound)
+                for other in others
+            ]
             for name, difference in zip(names[1:], holm_of(made), strict=True):
                 differences[name][size] = difference
     return [ArmAtBudget(name, tuple(intervals[name]), differences[name]) for name in names]
-
-
-def _difference(values_NR: NDArray[np.floating], budget: int, test_per_train: float, bound: float) -> Difference:
-    errors = crossed_errors(values_NR, budget, test_per_train)
-    # A claim needs as many settings as seeds: both are drawn at random.
-    return Difference.tested(float(values_NR.mean()), min(values_NR.shape), errors, bound)

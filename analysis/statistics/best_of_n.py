@@ -94,7 +94,29 @@ def crossed_errors(
     between_seeds = float(of_seeds_R.var(ddof=1))
     share = 1 / num_seeds + test_per_train
     seeds = max(between_seeds - rest / num, 0.0) * share
-    effective = min(1 / float((_chances(num, budget) ** 2).sum()), num - 1)
-    freedom = settings**2 / effective + seeds**2 / (num_seeds - 1)
+    freedom = settings**2 / _effective(num, budget) + seeds**2 / (num_seeds - 1)
     both = StandardError(math.sqrt(settings + seeds), (settings + seeds) ** 2 / freedom if freedom else math.inf)
     return both, StandardError(math.sqrt(between_seeds * share), num_seeds - 1)
+
+
+def one_seed_errors(
+    values_NR: NDArray[np.floating], budget: int, test_per_train: float = 0.0
+) -> tuple[StandardError, ...]:
+    """The standard error of the mean of pseudo-values of settings that were each run with one seed, another for each.
+
+    Their spread is then that over settings and seeds. The arguments are those of `crossed_errors`, and so are the
+    degrees of freedom of the settings. With `test_per_train` all of the spread counts as that of the splits, so that
+    the error is rather too large.
+
+    Returns:
+        Nothing for fewer than two settings.
+    """
+    if (num := len(values_NR)) < 2:
+        return ()
+    size = float(values_NR.std(ddof=1)) * math.sqrt(1 / num + test_per_train)
+    return (StandardError(size, _effective(num, budget)),)
+
+
+def _effective(num: int, budget: int) -> float:
+    """The degrees of freedom of the best of `budget` of `num` settings: Kish's effective size of their chances."""
+    return min(1 / float((_chances(num, budget) ** 2).sum()), num - 1)

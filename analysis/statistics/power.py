@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD, StandardError
 
 _POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
@@ -57,12 +57,16 @@ def smallest_visible(differences: Sequence[float], num_tests: int = 1, test_per_
 
 
 def _visible(num: int, spread: float, num_tests: int, test_per_train: float) -> float:
+    return visible_with(StandardError(spread * math.sqrt(1 / num + test_per_train), num - 1), num_tests)
+
+
+def visible_with(error: StandardError, num_tests: int) -> float:
+    """The smallest true difference that a t test with this standard error shows with the power `_POWER`."""
     from scipy import special
 
-    critical = special.stdtrit(num - 1, 1 - ALPHA / num_tests / 2)
+    critical = special.stdtrit(error.freedom, 1 - ALPHA / num_tests / 2)
     # The noncentrality at which |t| exceeds the critical value with the power `_POWER`; the other tail is negligible.
-    noncentrality = float(special.nctdtrinc(num - 1, 1 - _POWER, critical))
-    return noncentrality * spread * math.sqrt(1 / num + test_per_train)
+    return float(special.nctdtrinc(error.freedom, 1 - _POWER, critical)) * error.size
 
 
 def collapse_bound(num_collapsed: int, num_runs: int) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.intervals import ALPHA, NO_SPREAD
+from analysis.statistics.intervals import ALPHA, NO_SPREAD, Interval
 
 _HIGHEST_F: Final = 1e6
 """Of a larger statistic no interval is computed: the interaction is rounding error, and scipy has no value."""
@@ -49,30 +50,31 @@ def components(scores_ANR: NDArray[np.floating]) -> dict[str, float]:
     return {name: max(variance, 0.0) for name, variance in found.items()}
 
 
-def share_bounds(scores_ANR: NDArray[np.floating]) -> dict[str, tuple[float, float]]:
-    """The 95 % intervals of the shares of arms and settings in the variance, among these arms and settings.
+def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
+    """The standard deviations of the components, by name; those of arms and settings with 95 % intervals.
 
-    The noncentrality of the F test against the interaction, inverted; the other components are taken as estimated.
-    Few arms and settings have wide intervals: the interaction has (arms - 1) (settings - 1) degrees of freedom.
+    An interval is that of the spread of these very arms or settings, taken as fixed: how far others would differ, it
+    does not say. It is the noncentrality of the F test against the interaction, inverted, with the mean square of the
+    interaction as estimated. A share of the variance would depend on which settings were drawn, and is not given.
     """
     if not (found := components(scores_ANR)):
         return {}
     num_arms, num, num_seeds = scores_ANR.shape
     variance_A, variance_N, squares = _of_means(scores_ANR)
-    total, bounds = sum(found.values()), {}
+    made = {name: Interval(math.sqrt(variance), math.nan, math.nan, 0) for name, variance in found.items()}
     for name, variance, size, repeated in (
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),
     ):
         if variance * repeated >= _HIGHEST_F * squares:
             continue
-        freedom, rest = (size - 1, (num_arms - 1) * (num - 1)), total - found[name]
+        freedom = (size - 1, (num_arms - 1) * (num - 1))
         low, high = (
             _noncentrality(variance * repeated / squares, freedom, level) * squares / (repeated * (size - 1))
             for level in (1 - ALPHA / 2, ALPHA / 2)
         )
-        bounds[name] = (low / (low + rest), high / (high + rest))
-    return bounds
+        made[name] = Interval(made[name].mean, math.sqrt(low), math.sqrt(high), 0)
+    return made
 
 
 def _noncentrality(statistic: float, freedom: tuple[int, int], level: float) -> float:

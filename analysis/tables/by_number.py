@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
-from analysis.verdict.equal_budget import equal_budget, failed_in_variance, shown_share_bounds
+from analysis.verdict.equal_budget import equal_budget, failed_in_variance
 from dice_ray.errors import counted
 
 _MEANINGS: Final = {
@@ -36,12 +35,12 @@ def at_equal_budget(findings: Findings) -> list[ReportTable]:
 
 def _budget_table(name: str, of: AtBudget) -> ReportTable:
     known = {budget for arm in of.arms for budget in arm.differences}
-    budgets = sorted(known, key=lambda budget: (budget != of.budget, budget))
+    budgets = sorted({of.budget} | known, key=lambda budget: (budget != of.budget, budget))
     score_format, minus = of.score_format, f"minus {of.baseline}"
     rows: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
-    for budget in budgets or [of.budget]:
+    for budget in budgets:
         arms = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
         arms += [(CONSTANT, of.constant, None)] if of.constant else []
         for arm, score, difference in arms:
@@ -67,57 +66,56 @@ def _budget_table(name: str, of: AtBudget) -> ReportTable:
 
 
 def _budget_notes(of: AtBudget) -> Iterator[str]:
+    seeds, method = "each with a seed of its own", "the jackknife over settings"
+    if of.is_crossed:
+        seeds = f"the mean over {counted(of.num_seeds, 'seed')}"
+        method += " and the analysis of variance"
     yield (
         f"Best of n: the expected {of.metric} of the run with the best dev score of n settings, over all subsets of n "
-        f"of the {of.num_draws} settings (without replacement), the mean over {counted(of.num_seeds, 'seed')}. All "
-        "arms have the same settings and seeds, so that differences are paired by both."
+        f"of the {of.num_draws} settings (without replacement), {seeds}. All arms have the same settings and seeds, so "
+        "that differences are paired by both."
     )
     yield (
-        "Intervals of 95 % over settings and seeds, both drawn at random: the jackknife over settings and the analysis "
-        "of variance, with the degrees of freedom of the settings that decide the best of n. Those of differences are "
-        f"Holm-corrected over the arms at each n: an interval excludes 0 exactly where p is at most {ALPHA}."
+        f"Intervals of 95 % over settings and seeds, both drawn at random: {method}, with the degrees of freedom of "
+        "the settings that decide the best of n. Those of differences are Holm-corrected over the arms at each n: an "
+        f"interval excludes 0 exactly where p is at most {ALPHA}."
     )
     if of.test_per_train:
         yield (
-            f"Each seed drew its own test split: the variance of seeds has the factor 1/R + {of.test_per_train:.2f} of "
-            "Nadeau and Bengio (2003)."
+            f"Each seed drew its own test split: the variance of {'seeds' if of.is_crossed else 'settings and seeds'} "
+            f"has the factor 1/{'R' if of.is_crossed else 'N'} + {of.test_per_train:.2f} of Nadeau and Bengio (2003)."
         )
     yield equal_budget(of).headline
     yield "Grey, or italic: not significantly different from the baseline."
 
 
 def variance_components(findings: Findings) -> list[ReportTable]:
-    """Which share of the variance of single test scores is that of the loss, the settings and the seed."""
-    studied = [each for each in at_budget(findings) if sum(each.variances.values())]
+    """How far single test scores differ between losses, settings and seeds, of crossed studies."""
+    studied = [each for each in at_budget(findings) if any(found.mean for found in each.deviations.values())]
     return [_variance_table(name, each) for name, each in named("variance_components", studied)]
 
 
 def _variance_table(name: str, of: AtBudget) -> ReportTable:
-    total = sum(of.variances.values())
-    show = of.score_format.show
     varied = f" ({', '.join(of.varied)})" if of.varied else ""
     # With one seed which settings suit which arm is not told apart from the residual.
-    meanings = _MEANINGS if BOTH in of.variances else _MEANINGS | {RESIDUAL: f"{_MEANINGS[BOTH]}, and all else"}
+    meanings = _MEANINGS if BOTH in of.deviations else _MEANINGS | {RESIDUAL: f"{_MEANINGS[BOTH]}, and all else"}
     data = pd.DataFrame(
-        {"source": source, "share": variance / total}
-        | dict(zip(("share_low", "share_high"), of.share_bounds.get(source, (math.nan, math.nan)), strict=True))
-        | {"standard_deviation": math.sqrt(variance)}
-        for source, variance in of.variances.items()
+        {"source": source, "standard_deviation": found.mean, "low": found.low, "high": found.high}
+        for source, found in of.deviations.items()
     )
     shown = pd.DataFrame(
         {
             "source": source,
-            "share (%)": f"{100 * variance / total:.1f}{shown_share_bounds(of, source, 1)}",
-            "standard deviation": show(math.sqrt(variance)),
+            f"standard deviation of {of.score_format.heading(of.metric)}": of.score_format.show_interval(found),
             "what varies": meanings[source].format(varied=varied),
         }
-        for source, variance in of.variances.items()
+        for source, found in of.deviations.items()
     )
     note = (
         f"Variance components of {of.metric} of single runs: {len(of.arms)} arms, {of.num_draws} settings and "
         f"{counted(of.num_seeds, 'seed')}, each combination once, all effects random (analysis of variance; a negative "
-        "estimate is 0). The shares of loss and settings are those among these arms and settings, with their 95 % "
-        f"intervals by the F test against the interaction.{failed_in_variance(of)}"
+        "estimate is 0). The 95 % intervals of loss and settings are about these arms and settings, by the F test "
+        f"against the interaction: they do not say how far other losses or settings differ.{failed_in_variance(of)}"
     )
     return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget
+from analysis.budget import ArmAtBudget, AtBudget
 from analysis.comparison import CONSTANT
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
+from analysis.statistics.power import visible_with
 from analysis.statistics.variance import SETTINGS
 from analysis.verdict.base import MoreSeeds, Verdict
 from dice_ray.errors import counted
@@ -17,10 +21,18 @@ _NOT_COVERED: Final = "other test items, other data sets, other search spaces"
 _SAME_SETTINGS: Final = "all arms have the same settings"
 
 
+@dataclass(frozen=True)
+class _MoreSettings(MoreSeeds):
+    """The drawn settings that would answer the question, each with a seed of its own."""
+
+    def words(self, command: str) -> list[str]:
+        return [*shlex.split(command), "--settings", str(self.num)]
+
+
 def equal_budget(study: AtBudget) -> Verdict:
     """The verdict on the arms of a study of drawn settings."""
-    budget, is_short = study.budget, study.outcome == "too_few"
-    is_search, lacks_settings = budget > 1, is_short and study.num_draws < FEW_SETTINGS
+    budget, is_search = study.budget, study.budget > 1
+    more, settle = _to_settle(study)
     return Verdict(
         place=study.place,
         metric=study.metric,
@@ -33,17 +45,34 @@ def equal_budget(study: AtBudget) -> Verdict:
             "metric": study.metric,
             "design": f"tuned each, with the search repeated: {_SAME_SETTINGS}" if is_search else _SAME_SETTINGS,
             "budget": f"the best of {counted(budget, 'setting')} by dev, of {study.num_draws}" if is_search else "",
-            "seeds": str(study.num_seeds or ""),
+            "seeds": str(study.num_seeds or "") if study.is_crossed else "another one for each setting",
             "certainty": f"covers {_COVERED}; not {_NOT_COVERED}" if study.is_decided else "",
         },
         metrics={(f"{study.metric} best of {budget}", arm.name): arm.scores[budget - 1].mean for arm in study.arms},
-        more=MoreSeeds(FEW_SEEDS) if is_short and not lacks_settings else None,
-        settle=f"the same study with {FEW_SETTINGS} SETTINGS and {FEW_SEEDS} seeds or more" if lacks_settings else "",
+        more=more,
+        settle=settle,
+        is_tested=study.is_decided,
     )
 
 
+def _to_settle(study: AtBudget) -> tuple[MoreSeeds | None, str]:
+    """The runs that would answer an open question, or in words where no command asks for them."""
+    if study.outcome == "too_few":
+        if not study.is_crossed:
+            return _MoreSettings(study.settings_needed), ""
+        if study.num_draws >= study.settings_needed:
+            return MoreSeeds(FEW_SEEDS), ""
+        return None, f"the same study with {study.settings_needed} settings and {FEW_SEEDS} seeds or more"
+    is_open = study.outcome == "no_difference" and not study.is_crossed
+    return _MoreSettings(2 * study.num_draws) if is_open else None, ""
+
+
 def _headline(study: AtBudget) -> str:
-    runs = f"{counted(study.num_draws, 'setting')} and {counted(study.num_seeds, 'seed')}"
+    settings = counted(study.num_draws, "setting")
+    if study.is_crossed:
+        runs, needed = f"{settings} and {counted(study.num_seeds, 'seed')}", f" and {FEW_SEEDS} seeds"
+    else:
+        runs, needed = f"{settings} with a seed each", ""
     budget = f"At equal tuning budget (the best of {study.budget} by dev, over {runs})"
     if study.outcome == "nothing":
         return (
@@ -57,8 +86,8 @@ def _headline(study: AtBudget) -> str:
         )
     if study.outcome == "too_few":
         return (
-            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SETTINGS} settings and "
-            f"{FEW_SEEDS} seeds are needed."
+            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {study.settings_needed} "
+            f"settings{needed} are needed."
         )
     if study.outcome == "no_difference":
         return f"{budget}, no arm is shown to differ from {study.baseline}."
@@ -83,13 +112,15 @@ def _sentences(study: AtBudget) -> Iterator[str]:
             level = study.score_format.show(study.constant.mean)
             names = ", ".join(arm.name for arm in study.not_above_constant)
             yield f"Not better than the {CONSTANT} ({level}): {names}."
-    if total := sum(study.variances.values()):
+    yield from _of_power(study)
+    if any(deviation.mean for deviation in study.deviations.values()):
+        show = study.score_format.show_interval
         named = {SETTINGS: f"{SETTINGS} ({study.varied[0]})"} if len(study.varied) == 1 else {}
-        shares = ", ".join(
-            f"{named.get(name, name)} {100 * variance / total:.0f} %{shown_share_bounds(study, name, 0)}"
-            for name, variance in study.variances.items()
+        shown = ", ".join(f"{named.get(name, name)} {show(each)}" for name, each in study.deviations.items())
+        yield (
+            f"Standard deviations of {study.score_format.heading(study.metric)} of single runs: {shown}. The intervals "
+            f"are about these arms and settings, not about others.{failed_in_variance(study)}"
         )
-        yield f"Shares of the variance of {study.metric} of single runs: {shares}.{failed_in_variance(study)}"
     if study.num_collapsed and study.outcome != "all_collapsed":
         yield f"Runs that predict one class only: {_with_counts(study.num_collapsed)}."
     if study.num_failed:
@@ -98,6 +129,25 @@ def _sentences(study: AtBudget) -> Iterator[str]:
     if study.num_left_out:
         runs = counted(study.num_left_out, "run")
         yield f"Left out: {runs} of settings or seeds that not all arms have run with yet."
+
+
+def _of_power(study: AtBudget) -> Iterator[str]:
+    """Which differences so many settings can show, where they show none."""
+    if study.outcome != "no_difference":
+        return
+    found = [(arm.name, arm.differences[study.budget]) for arm in study.arms if arm.differences]
+    tested = [(name, difference.errors) for name, difference in found if not math.isnan(difference.p)]
+    if not tested:
+        return
+    visible = [(max(visible_with(error, len(tested)) for error in errors), name) for name, errors in tested]
+    (low, easiest), (high, hardest) = min(visible), max(visible)
+    show = study.score_format.show
+    largest = f", {show(high)} for {hardest}" if len(tested) > 1 else ""
+    half = "" if study.is_crossed or study.test_per_train else "; twice as many detect about two thirds of it"
+    yield (
+        f"Smallest true difference from {study.baseline} that so many settings detect with 80 % power: {show(low)} for "
+        f"{easiest}{largest}{half}."
+    )
 
 
 def _arm_to_use(study: AtBudget) -> str:
@@ -115,14 +165,6 @@ def _arm_to_use(study: AtBudget) -> str:
 def _better_and_worse(study: AtBudget) -> tuple[list[ArmAtBudget], list[ArmAtBudget]]:
     better = [arm for arm in study.different if arm.differences[study.budget].is_ahead]
     return better, [arm for arm in study.different if arm not in better]
-
-
-def shown_share_bounds(study: AtBudget, name: str, digits: int) -> str:
-    """The interval of a share of the variance in percent, after a space; empty without one."""
-    if name not in study.share_bounds:
-        return ""
-    low, high = study.share_bounds[name]
-    return f" [{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
 
 
 def failed_in_variance(study: AtBudget) -> str:

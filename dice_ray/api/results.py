@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -138,10 +138,8 @@ class Result:
         asked = [each.more for each in self.verdicts if each.more]
         if not asked:
             return None
-        from analysis.verdict.base import MoreSeeds
-
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
-        return MoreSeeds(max(more.num for more in asked), tuple(arms))
+        return replace(max(asked, key=lambda more: more.num), arms=tuple(arms))
 
     @property
     def next_study(self) -> list[str]:

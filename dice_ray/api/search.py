@@ -220,7 +220,10 @@ def ablate(
     encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
     losses: Mapping[str, GivenLoss] | None = None,
-    seeds: int = 5,
+    seeds: int | None = None,
+    num_settings: int | None = None,
+    budget: int | None = None,
+    crossed: bool = False,
     tune_shared: str | None = None,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
@@ -237,14 +240,18 @@ def ablate(
 
     Args:
         study: Name of a study (see `dice-ray list`), or a Python file that defines ARMS and BASELINE, and optionally
-            VARIANTS or SETTINGS, and DATA.
+            VARIANTS, SETTINGS or SPACE, and DATA.
         data: Preset whose data the arms are compared on: a name, a YAML file, a table or `Tables`; by default those
             that the study names.
         settings: Values over them, below the arms.
         encoders: Encoder of all arms, in place of the preset's.
         arms: Arm to run, the baseline among them; by default all.
         losses: Losses of your own, as `loss` in `train`, by the names of the arms that they are compared as.
-        seeds: Number of seeds: each arm is run with the seeds 1, 2, ...
+        seeds: Number of seeds, by default 5: each arm is run with the seeds 1, 2, ...
+        num_settings: Number of settings drawn from the study's SPACE, by default 30: all arms are run with each of
+            them once, with the first setting and seed 1, the second and seed 2, and so on.
+        budget: Number of drawn settings of which the best by dev counts, by default 4.
+        crossed: Run every drawn setting with every seed: for the sources of variance.
         tune_shared: Sweep whose best trial gives all arms the same settings, except those of the loss.
         tuned_from: Sweep whose best trial with the arm's loss gives the arm its settings; with tune_shared, those of
             the loss alone.
@@ -262,10 +269,10 @@ def ablate(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.study import StudyPlan, Variant
-    from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms
+    from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
-    if seeds < 1:
+    if seeds is not None and seeds < 1:
         raise InputError(f"seeds must be at least 1, got {seeds}")
     name = check_name(name or valid_name(Path(study).stem))
     file = library.read_study(study)
@@ -287,31 +294,48 @@ def ablate(
     if is_tuned and file.variants_are == "settings":
         given_option = "--tune-shared" if tune_shared else "--tuned-from"
         raise InputError(
-            f"a study with SETTINGS runs all arms with the same settings: give no {given_option} with {study}"
+            f"a study of drawn settings runs all arms with the same settings: give no {given_option} with {study}"
         )
+    library.folder_of("search_spaces")
+    from search_spaces.draws import draws
+
+    file = with_draws(study, file, draws, num_settings, budget, seeds, crossed=crossed)
 
     def below(preset: str | Path) -> list[Layer]:
         return layers_of(preset, settings)
 
     variants: dict[str | None, Variant] = {}
-    for variant, (data_name, layers) in layers_by_variant(presets, below, encoders, file.variants).items():
+    for variant, (data_name, layers, of_file) in layers_by_variant(presets, below, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
-        variants[variant] = Variant(layers=written, digest=config.splits().digest)
-    ((data_name, base),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
+        own = {arm: values for arm, values in file.own.get(of_file, {}).items() if not arms or arm in arms}
+        digest = config.splits().digest
+        variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(of_file), arms=own)
+    ((data_name, base, _),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
-        seeds=tuple(range(1, seeds + 1)),
+        seeds=tuple(range(1, (len(file.seeds) or seeds or 5) + 1)),
         digest=resolve(base).with_data_name(data_name).splits().digest,
         variants={variant: content for variant, content in variants.items() if variant is not None},
         variants_are=file.variants_are,
+        budget=file.budget,
         trial_timeout=trial_timeout,
         command=command_of(
-            study, presets if len(given) else (), settings, encoders, arms, tune_shared, tuned_from, trial_timeout, name
+            study,
+            presets if len(given) else (),
+            settings,
+            encoders,
+            arms,
+            tune_shared,
+            tuned_from,
+            trial_timeout,
+            name,
+            budget,
+            crossed,
         ),
     )
     if tune_shared:

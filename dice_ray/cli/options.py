@@ -50,6 +50,8 @@ _SPELLED: Final = {
     "seed": _Spelling(least=0),
     "seeds": _Spelling(least=0),
     "top": _Spelling(least=1),
+    "num_settings": _Spelling("--settings", "N", least=1),
+    "budget": _Spelling(metavar="N", least=1),
     "objectives": _Spelling("--objective", "METRIC"),
     "warm_start": _Spelling(metavar="published|NAME"),
     "trial_timeout": _Spelling(metavar="SECONDS", least=1),

@@ -37,11 +37,15 @@ class Variant(BaseModel):
     Attributes:
         layers: The layers below the arms, in place of the study's own.
         digest: Digest of the data; empty before they are read.
+        seed: The only seed that its cells are run with, of a drawn setting; None for all seeds of the study.
+        arms: What was drawn from the own space of an arm, by its name: settings above those of the arm.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     layers: tuple[StoredLayer, ...]
     digest: str = ""
+    seed: int | None = None
+    arms: dict[str, StoredValues] = Field(default_factory=dict)
 
 
 class StudyPlan(Plan):
@@ -53,6 +57,7 @@ class StudyPlan(Plan):
         seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
+        budget: The number of drawn settings of which the best by dev is compared; None for a third of them.
         folders: For each variant whose files lie in another folder than when the study was started, that first folder:
             the ids of its cells hold it. Its name is empty where there are no variants.
         shared: The trial whose settings, apart from those of its loss, all arms have, as text; empty for none.
@@ -75,6 +80,7 @@ class StudyPlan(Plan):
     seeds: tuple[int, ...] = Field(min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict)
     variants_are: VariantsAre = "data"
+    budget: int | None = None
     folders: dict[str, str] = Field(default_factory=dict)
     shared: str = ""
     shared_settings: StoredValues = Field(default_factory=dict)
@@ -121,7 +127,8 @@ class StudyPlan(Plan):
 
     def parent_tags(self) -> dict[str, str]:
         tags = {schema.KIND: self.kind, schema.BASELINE: self.baseline, schema.VARIANTS_ARE: self.variants_are}
-        return tags | ({schema.COMMAND: self.command} if self.command else {})
+        optional = {schema.COMMAND: self.command, schema.BUDGET: str(self.budget or "")}
+        return tags | {tag: value for tag, value in optional.items() if value}
 
     def description(self, metric: str) -> str:
         data = ", ".join(dict.fromkeys(self.base(variant).data_name for variant in self.digests))
@@ -219,14 +226,14 @@ class StudyPlan(Plan):
             # Any seed shows whether two arms are the same, and a name without it is what users call the arm.
             name = self._cell(arm, 0, variant).name.rpartition("/")[0]
             try:
-                by_seed = ids[variant, arm] = self._ids(arm, variant, self.seeds)
+                by_seed = ids[variant, arm] = self._ids(arm, variant, self._seeds_of(variant))
             except ConflictError as error:
                 left_out.append(LeftOutArm(variant, arm, "; ".join(map(str, error.problems))))
                 problems += error.problems if arm == self.baseline else ()
             except ConfigError as error:
                 problems += error.problems
             else:
-                if (first := names.setdefault(by_seed[self.seeds[0]], name)) != name:
+                if (first := names.setdefault(next(iter(by_seed.values())), name)) != name:
                     kind, noun = ("arms", "arm ") if variant is None else ("variants", "")
                     problems.append(Problem(f"{kind}.{name}", f"must differ from {noun}{first}", repr(self.arms[arm])))
         if problems:
@@ -235,6 +242,7 @@ class StudyPlan(Plan):
             self._cell(arm, seed, variant).model_copy(update={"id": by_seed[seed]})
             for seed in self.seeds
             for (variant, arm), by_seed in ids.items()
+            if seed in by_seed
         ]
         return Grid([cell for cell in cells if self.asked is None or cell in self.asked], left_out)
 
@@ -266,7 +274,10 @@ class StudyPlan(Plan):
     def _variants_in_words(self) -> str:
         if not self.variants:
             return "one data set and encoder"
-        return "drawn settings" if self.variants_are == "settings" else "several data sets, encoders or training sets"
+        if self.variants_are == "data":
+            return "several data sets, encoders or training sets"
+        has_one_seed = any(variant.seed is not None for variant in self.variants.values())
+        return "drawn settings with one seed each" if has_one_seed else "drawn settings"
 
     def moved_from(self, stored: StudyPlan) -> StudyPlan:
         """The same plan; where a stored one has the same data in another folder, its cells have the ids that they had.
@@ -290,6 +301,9 @@ class StudyPlan(Plan):
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
         names = ("arms", "variants", "encoders", "folders", "code", "tuned", "tuned_settings", "controls")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
+        for name in self.variants.keys() & stored.variants.keys():  # arms that are not asked for keep what they drew
+            arms = stored.variants[name].arms | self.variants[name].arms
+            merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
         asked = self.asked or self._asked_for_all()
         plan = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
         plan = plan if asked == plan._asked_for_all() else plan.model_copy(update={"asked": asked})
@@ -302,7 +316,12 @@ class StudyPlan(Plan):
         )
 
     def _cell(self, arm: str, seed: int, variant: str | None) -> TrialSpec:
-        return TrialSpec(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
+        drawn = {} if variant is None else self.variants[variant].arms.get(arm, {})
+        return TrialSpec(id="", params=self.arms[arm] | drawn, seed=seed, arm=arm, variant=variant)
+
+    def _seeds_of(self, variant: str | None) -> tuple[int, ...]:
+        seed = None if variant is None else self.variants[variant].seed
+        return self.seeds if seed is None else (seed,)
 
     def _folder(self, variant: str | None) -> str | None:
         """The folder of the files of a variant; None without files, or where only its arms make a whole."""

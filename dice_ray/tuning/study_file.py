@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from dice_ray.run.names import given_folder, names_of, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.tuning.study import VariantsAre
-from dice_ray.user_code import module_at
+from dice_ray.user_code import address_of, module_at
 
-_NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "DATA")
+_NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "SPACE", "SPACES", "DATA")
 _LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
+NUM_SETTINGS, BUDGET = 30, 4
+"""How many settings are drawn from a space, and of how many the best counts, if it is not said."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,13 @@ class StudyFile:
         arms: The settings of each arm, by path.
         baseline: The arm that the others are compared to.
         variants: The settings of each variant, below the arms, by path; empty where there is only one.
-        variants_are: `settings` if the file has SETTINGS, draws of one search, in place of VARIANTS.
+        variants_are: `settings` if the file has SETTINGS or a SPACE, draws of one search, in place of VARIANTS.
         data: The presets that the study is run on where none is given.
+        space: The search space that settings are drawn from; None without one.
+        spaces: The search spaces of parameters that a single arm has, by arm.
+        budget: As in `StudyPlan`.
+        own: What was drawn from the spaces of single arms, by variant and arm.
+        seeds: The seed of each variant, if each is run with one; empty if all are run with all seeds.
     """
 
     arms: dict[str, Flat]
@@ -42,6 +49,11 @@ class StudyFile:
     variants: dict[str, Flat]
     variants_are: VariantsAre
     data: tuple[str, ...]
+    space: Callable[[Any], None] | None = None
+    spaces: dict[str, Callable[[Any], None]] = field(default_factory=dict)
+    budget: int | None = None
+    own: dict[str, dict[str, Flat]] = field(default_factory=dict)
+    seeds: dict[str, int] = field(default_factory=dict)
 
 
 def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> StudyFile:
@@ -63,12 +75,13 @@ def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> Study
             raise InputError(f"{study} defines {name}, which no study has; did you mean {close}? Rename it if not")
     if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
         raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
-    if hasattr(module, "VARIANTS") and hasattr(module, "SETTINGS"):
+    kinds = [name for name in ("VARIANTS", "SETTINGS", "SPACE") if hasattr(module, name)]
+    if len(kinds) > 1:
         raise InputError(
-            f"a study must define VARIANTS or SETTINGS, not both, and {study} defines both: a study with SETTINGS runs "
-            "on several data sets by --data"
+            f"a study must define one of VARIANTS, SETTINGS and SPACE, and {study} defines {' and '.join(kinds)}: a "
+            "study of settings runs on several data sets by --data"
         )
-    variants_name = "SETTINGS" if hasattr(module, "SETTINGS") else "VARIANTS"
+    variants_name = "SETTINGS" if "SETTINGS" in kinds else "VARIANTS"
     variants = getattr(module, variants_name, {})
     for name, value in (("ARMS", module.ARMS), (variants_name, variants)):
         mappings = [value, *value.values()] if isinstance(value, dict) else [value]
@@ -85,8 +98,81 @@ def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> Study
     is_list = isinstance(data, Collection) and not isinstance(data, str)
     if not is_list or not data or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be a list of names of presets, got {data!r:.80}")
-    variants_are: VariantsAre = "settings" if variants_name == "SETTINGS" else "data"
-    return StudyFile(without_numpy(module.ARMS), module.BASELINE, without_numpy(variants), variants_are, tuple(data))
+    space, spaces = getattr(module, "SPACE", None), getattr(module, "SPACES", {})
+    if spaces and "SPACE" not in kinds:
+        raise InputError(
+            f"a study with SPACES, of single arms, must define the SPACE of all arms, and {study} does not"
+        )
+    if "SPACE" in kinds and not callable(space):
+        raise InputError(f"SPACE of {study} must be a function of a trial, as search spaces are, got {space!r:.80}")
+    if not isinstance(spaces, dict) or not all(map(callable, spaces.values())):
+        raise InputError(f"SPACES of {study} must map names of arms to functions of a trial, got {spaces!r:.80}")
+    if unknown := [name for name in spaces if name not in module.ARMS]:
+        raise UnknownNameError("arm for SPACES", unknown[0], module.ARMS)
+    variants_are: VariantsAre = "settings" if kinds in (["SETTINGS"], ["SPACE"]) else "data"
+    return StudyFile(
+        without_numpy(module.ARMS),
+        module.BASELINE,
+        without_numpy(variants),
+        variants_are,
+        tuple(data),
+        space,
+        spaces,
+    )
+
+
+def with_draws(
+    study: str,
+    file: StudyFile,
+    draw: Callable[..., dict[str, Flat]],
+    num: int | None,
+    budget: int | None,
+    seeds: int | None,
+    *,
+    crossed: bool,
+) -> StudyFile:
+    """A study with settings drawn from its space as variants; any other study as it is.
+
+    Args:
+        study: Its name, for messages.
+        file: Its content.
+        draw: `search_spaces.draws.draws`.
+        num: The number of settings.
+        budget: The number of them of which the best is compared.
+        seeds: The number of seeds that was given.
+        crossed: Whether each setting is run with each seed, and not setting i with seed i.
+
+    Raises:
+        InputError: The study has no space, or the numbers do not fit.
+    """
+    if file.space is None:
+        for option, value in (("--settings", num), ("--crossed", crossed), ("--budget", budget)):
+            if value:
+                raise InputError(f"{option} is for a study with a SPACE, which {study} does not define: leave it out")
+        return file
+    if seeds is not None and not crossed:
+        raise InputError(
+            f"--seeds is for {study} with --crossed, got {seeds}: without it, setting i is run with seed i, and more "
+            "--settings make the study larger"
+        )
+    num = NUM_SETTINGS if num is None else num
+    if budget is None and not crossed:
+        budget = BUDGET
+    if num <= (budget or 0) or (budget is not None and budget < 1):
+        raise InputError(f"--settings must be more than --budget, and both at least 1, got {num} and {budget}")
+    drawn = draw(file.space, num)
+    # Another seed: with the same one, the first parameter of an arm would be as large as the first shared one.
+    by_arm = {arm: draw(space, num, seed=1) for arm, space in file.spaces.items()}
+    for arm, own in by_arm.items():
+        if both := {path for name in drawn for path in own[name] if path in drawn[name]}:
+            raise InputError(f"the space of arm {arm} of {study} must leave {', '.join(sorted(both))} to SPACE")
+    return replace(
+        file,
+        variants=drawn,
+        budget=budget,
+        own={name: {arm: own[name] for arm, own in by_arm.items()} for name in drawn},
+        seeds={} if crossed else {name: number for number, name in enumerate(drawn, start=1)},
+    )
 
 
 def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
@@ -97,10 +183,16 @@ def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
     """
     if taken := [name for name in added if name in file.arms]:
         raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")
+    name = "SETTINGS" if file.variants_are == "settings" else "VARIANTS"
+    variants = f"{name} = {file.variants!r}\n"
+    if file.space is not None:
+        spaces = ", ".join(f"{arm!r}: load({address_of(space)!r})" for arm, space in file.spaces.items())
+        variants = (
+            f"from dice_ray.user_code import load\n\nSPACE = load({address_of(file.space)!r})\nSPACES = {{{spaces}}}\n"
+        )
     content = (
         f'"""The study {Path(study).name} with losses that were given in Python."""\n\n'
-        f"ARMS = {file.arms | dict(added)!r}\nBASELINE = {file.baseline!r}\n"
-        f"{'SETTINGS' if file.variants_are == 'settings' else 'VARIANTS'} = {file.variants!r}\nDATA = {file.data!r}\n"
+        f"{variants}ARMS = {file.arms | dict(added)!r}\nBASELINE = {file.baseline!r}\nDATA = {file.data!r}\n"
     )
     written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
     write_atomically(written, content)
@@ -112,14 +204,14 @@ def layers_by_variant(
     layers_of: Callable[[str | Path], Sequence[Layer]],
     encoders: Sequence[str],
     variants: Mapping[str, Flat],
-) -> dict[str | None, tuple[str, list[Layer]]]:
-    """The name of the data and the layers of each variant: every data set with every encoder with every variant of the
-    study's file.
+) -> dict[str | None, tuple[str, list[Layer], str]]:
+    """The name of the data, the layers, and the name in the study's file of each variant: every data set with every
+    encoder with every variant of that file.
 
     The name of a variant has a part for each of the three of which there are several. If there is one of each, the only
     variant has the key None.
     """
-    by_name: dict[str | None, tuple[str, list[Layer]]] = {}
+    by_name: dict[str | None, tuple[str, list[Layer], str]] = {}
     data_names = names_of(data)
     encoder_names = told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
     of_encoders: Sequence[str | None] = encoders or [None]
@@ -135,7 +227,7 @@ def layers_by_variant(
         name = ", ".join([*parts, *([variant] if variant is not None else [])]) or None
         if name in by_name:
             raise InputError(f"the variants of a study must have different names, and two are {name!r}")
-        by_name[name] = data_names[preset], layers
+        by_name[name] = data_names[preset], layers, variant or ""
     return by_name
 
 
@@ -149,8 +241,10 @@ def command_of(
     tuned_from: Sequence[str],
     trial_timeout: float | None,
     name: str,
+    budget: int | None = None,
+    crossed: bool = False,
 ) -> str:
-    """The command that runs a study, without its seeds.
+    """The command that runs a study, without its numbers of seeds and of drawn settings.
 
     >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
     'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
@@ -166,8 +260,10 @@ def command_of(
         "--tuned-from": tuned_from,
         "--trial-timeout": [f"{trial_timeout:g}"] if trial_timeout is not None else [],
         "--name": [name] * (name != study),
+        "--budget": [budget] if budget else [],
     }
     given = [word for option, values in options.items() for value in values for word in (option, str(value))]
+    given += ["--crossed"] * crossed
     return shlex.join(["dice-ray", "ablate", study, *given])
 
 

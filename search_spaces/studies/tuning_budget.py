@@ -1,4 +1,4 @@
-"""Losses at equal tuning budget: each is run with the same random draws from the space of the optimizer.
+"""Losses at equal tuning budget: each is run with the same random draws from the space of the optimizer, once a draw.
 
 The tuning is replicated with the losses, so that a difference is not that of two single searches.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from search_spaces.draws import draws
 from search_spaces.optimizer_tuning import optimizer_tuning
 
 ARMS: dict[str, dict[str, Any]] = {
     loss: {"loss": loss} for loss in ("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
 }
 BASELINE = "cross_entropy"
-SETTINGS = draws(optimizer_tuning, 12)
+SPACE = optimizer_tuning

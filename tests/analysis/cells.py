@@ -35,9 +35,17 @@ def items(rights: Mapping[str, np.ndarray]) -> dict[str, str]:
 
 
 def drawn_settings(
-    dev_ANR: np.ndarray, test_ANR: np.ndarray, names: Sequence[str] = ("cross_entropy", "dice"), **tags: str
+    dev_ANR: np.ndarray,
+    test_ANR: np.ndarray,
+    names: Sequence[str] = ("cross_entropy", "dice"),
+    *,
+    one_seed: bool = False,
+    **tags: str,
 ) -> pd.DataFrame:
-    """A study of settings drawn from a space and its cells; a score of NaN is that of a cell that failed."""
+    """A study of settings drawn from a space and its cells; a score of NaN is that of a cell that failed.
+
+    With `one_seed`, R must be 1, and each setting has a seed of its own.
+    """
     parent = {
         "id": "study",
         "name": "a study",
@@ -48,8 +56,9 @@ def drawn_settings(
     rows: list[dict[str, Any]] = [parent | {"tags.baseline": names[0], "tags.command": "dice-ray ablate a_study"}]
     for arm, draw, seed in np.ndindex(test_ANR.shape):
         test = float(test_ANR[arm, draw, seed])
+        own = {"arm": names[arm], "seed": draw + 1 if one_seed else seed}
         rows.append(
-            {"id": f"{names[arm]}-{draw}-{seed}", "kind": "cell", "arm": names[arm], "seed": seed}
+            {"id": f"{names[arm]}-{draw}-{seed}", "kind": "cell", **own}
             | {"tags.variant": f"{draw + 1:02d}", "state": "failed" if np.isnan(test) else "done"}
             | {"metrics.dev/best_f1": float(dev_ANR[arm, draw, seed]), "metrics.test/f1": test}
             | {f"tags.{name}": value for name, value in tags.items()}

@@ -8,15 +8,18 @@ from dice_ray import api
 from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
 from dice_ray.tuning.study import StudyPlan, Variant
-from dice_ray.tuning.study_file import layers_by_variant
+from dice_ray.tuning.study_file import layers_by_variant, with_draws
+from search_spaces.draws import draws
 from tests.golden.conftest import Golden
 
 
 def _cells(study: str, *data: str) -> dict[str, str]:
     file = read_study(study)
+    if file.space:
+        file = with_draws(study, file, draws, 12, None, None, crossed=True)
     layers = {
         name: tuple(found)
-        for name, (_, found) in layers_by_variant(data, partial(layers_of, settings=()), (), file.variants).items()
+        for name, (_, found, _) in layers_by_variant(data, partial(layers_of, settings=()), (), file.variants).items()
     }
     plan = StudyPlan(
         name=study,

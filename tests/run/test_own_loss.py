@@ -163,3 +163,10 @@ def test_a_study_of_drawn_settings_keeps_them_beside_a_loss_of_ones_own() -> Non
     after = read_study(with_arms("drawn.py", before, {"mine": settings_of(test_custom.mean)}))
     assert (after.variants, after.variants_are) == (before.variants, "settings")
     assert list(after.arms) == ["ce", "mine"]
+    Path("spaced.py").write_text(
+        "from search_spaces.optimizer_tuning import optimizer_tuning as SPACE\nfrom search_spaces import loss_tuning\n"
+        'ARMS = {"ce": {}, "dice": {"loss": "dice"}}\nBASELINE = "ce"\nSPACES = {"dice": loss_tuning.dice}\n'
+    )
+    before = read_study("spaced.py")
+    after = read_study(with_arms("spaced.py", before, {"mine": settings_of(test_custom.mean)}))
+    assert (after.space, after.spaces) == (before.space, before.spaces) != (None, {})

@@ -14,7 +14,8 @@ from dice_ray.losses import LossConfig
 from dice_ray.run.names import names_of
 from dice_ray.settings import branches_of
 from dice_ray.tuning.study import StudyPlan, Variant
-from dice_ray.tuning.study_file import layers_by_variant
+from dice_ray.tuning.study_file import layers_by_variant, with_draws
+from search_spaces.draws import draws
 from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
 
 ACCURACY = {"task.text_classification.score": "accuracy"}
@@ -26,10 +27,12 @@ LEFT_OUT = {"loss_comparison": 1, "formulations": 11}
 
 def plan_of(name: str) -> StudyPlan:
     study = read_study(name)
+    if study.space:
+        study = with_draws(name, study, draws, None, None, None, crossed=False)
     preset, settings = ON.get(name, (study.data[0], {}))
     found = {
         name: layers
-        for name, (_, layers) in layers_by_variant(
+        for name, (_, layers, _) in layers_by_variant(
             [preset], partial(layers_of, settings=settings), [], study.variants
         ).items()
     }

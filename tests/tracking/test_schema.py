@@ -12,6 +12,7 @@ def test_the_stored_names_stay() -> None:
     assert names == {
         "dice_ray.arm",
         "dice_ray.baseline",
+        "dice_ray.budget",
         "dice_ray.class_weights",
         "dice_ray.collapsed",
         "dice_ray.command",

@@ -62,6 +62,45 @@ def test_variants_do_not_become_drawn_settings(tmp_path: Path) -> None:
     assert not study(variants=variants).changed(of_data)
 
 
+def of_draws(num: int, *, crossed: bool = False, **changes: Any) -> StudyPlan:
+    """A plan of settings, each with a seed of its own, in which dice has a parameter of its own."""
+    variants = {
+        f"{number:02d}": Variant(
+            layers=(*LAYERS, values_layer("variant", {"training.lr": number / 1000})),
+            seed=None if crossed else number,
+            arms={"dice": {"loss.dice.gamma": number / 10}} if "dice" in changes.get("arms", ()) else {},
+        )
+        for number in range(1, num + 1)
+    }
+    seeds = range(1, num + 1)
+    return study(**({"variants": variants, "variants_are": "settings", "seeds": seeds} | changes))
+
+
+def test_each_setting_is_run_with_its_own_seed(tmp_path: Path) -> None:
+    """Finds settings by seeds, a seed that is not that of the crossed cell, and a study that a smaller one changes."""
+    two, three = of_draws(2), of_draws(3)
+    assert [(cell.variant, cell.seed) for cell in two.grid().cells if cell.arm == "ce"] == [("01", 1), ("02", 2)]
+    crossed = of_draws(2, crossed=True)
+    assert len(crossed.grid().cells) == 2 * len(two.grid().cells)
+    assert set(ids(two)) < set(ids(crossed))
+    assert crossed.changed(two) == ["drawn settings with one seed each then, drawn settings now"]
+    assert set(ids(two)) < set(ids(store(three, tmp_path)))
+    assert ids(store(two, tmp_path)) == ids(two)
+    assert ids(store(three, tmp_path)) == ids(three)
+
+
+def test_what_an_arm_drew_for_itself_stays_where_it_is_not_asked_for(tmp_path: Path) -> None:
+    """Its cells would get other ids, and a study that asks for it again would run them again."""
+    with_dice = study().arms | {"dice": {"loss": "dice"}}
+    whole = of_draws(2, arms=with_dice)
+    gammas = [cell.params.get("loss.dice.gamma") for cell in whole.grid().cells if cell.arm == "dice"]
+    assert gammas == [0.1, 0.2]
+    store(whole, tmp_path)
+    store(of_draws(2), tmp_path)
+    assert isinstance(stored := read(tmp_path), StudyPlan)
+    assert ids(stored.whole()) == ids(whole)
+
+
 FILES = {"train": "train.tsv", "test": "test.tsv", "reader": {"tables": {"quoting": False}}}
 
 
@@ -338,14 +377,12 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
 
 
 DRAWN = """
-from search_spaces.draws import draws
-
 def space(trial):
     trial.suggest_float("training.lr", 1e-3, 4e-3, log=True)
 
 ARMS = {"ce": {}, "dice": {"loss": "dice"}}
 BASELINE = "ce"
-SETTINGS = draws(space, 2)
+SPACE = space
 """
 
 
@@ -354,11 +391,15 @@ SETTINGS = draws(space, 2)
 def test_drawn_settings_are_reported_as_one_comparison(tmp_path: Path) -> None:
     """The tag gets from the study's file to the report, or each setting is taken for a data set."""
     (tmp_path / "drawn.py").write_text(DRAWN)
-    study = dice_ray.ablate("drawn.py", settings={"data.source.synthetic.size": 200, "training.epochs": 1}, seeds=1)
+    settings = {"data.source.synthetic.size": 200, "training.epochs": 1}
+    study = dice_ray.ablate("drawn.py", settings=settings, num_settings=2, budget=1)
     cells = study.frame[study.frame["kind"] == "cell"]
     assert cells.groupby("tags.variant")["params.training.lr"].nunique().to_dict() == {"01": 1, "02": 1}
     assert cells["params.training.lr"].nunique() == 2
-    assert study.frame.set_index("id").loc["drawn", "tags.variants_are"] == "settings"
+    assert cells.groupby("tags.variant")["seed"].agg(list).to_dict() == {"01": [1, 1], "02": [2, 2]}
+    tags = study.frame.set_index("id").loc["drawn"]
+    assert (tags["tags.variants_are"], tags["tags.budget"]) == ("settings", "1")
+    assert tags["tags.command"].endswith(" --name drawn --budget 1")
     assert len(study.headlines) == 1
     assert "at_equal_budget" in {table.name for table in study.report().tables}
     with pytest.raises(RunError, match="drawn has none"):

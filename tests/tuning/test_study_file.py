@@ -18,12 +18,13 @@ from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
 from dice_ray.config.load import set_layer
 from dice_ray.data import sources
-from dice_ray.errors import DataError, InputError
+from dice_ray.errors import DataError, InputError, UnknownNameError
 from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.settings import nest
 from dice_ray.tuning import plan_file, study_file
 from dice_ray.tuning.study import StudyPlan
-from dice_ray.tuning.study_file import with_arms
+from dice_ray.tuning.study_file import StudyFile, with_arms, with_draws
+from search_spaces.draws import draws
 
 PRESET = """
 task: sentence_pair
@@ -49,7 +50,13 @@ STUDY = "BASELINE = 'a'\nARMS = {'a': {}, 'b': {'loss': 'dice'}}\n"
         ),
         (STUDY + "VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
         (STUDY + "SETTINGS = ['a']", r"SETTINGS of .*odd\.py must map names to settings by path"),
-        (STUDY + "SETTINGS = VARIANTS = {'a': {}}", r"VARIANTS or SETTINGS, not both, and .*odd\.py defines both"),
+        (
+            STUDY + "SETTINGS = VARIANTS = {'a': {}}",
+            r"one of VARIANTS, SETTINGS and SPACE, .* VARIANTS and SE",
+        ),
+        (STUDY + "SPACE = 'optimizer_tuning'", r"SPACE of .*odd\.py must be a function of a trial, .* 'optimizer_tu"),
+        (STUDY + "SPACES = {'b': print}", r"a study with SPACES, .* must define the SPACE of all arms, .*odd\.py"),
+        (STUDY + "SPACE = print; SPACES = {'b': 1}", r"SPACES of .* must map names of arms to functions of a trial"),
         (STUDY + "DATA = 'mrpc'", r"DATA of .*odd\.py must be a list of names of presets, got 'mrpc'"),
         (STUDY + "DATA = 5", r"DATA of .*odd\.py must be a list of names of presets, got 5"),
         (STUDY + "BASELINE = ['a']", r"BASELINE of .*odd\.py must be the name of an arm, got \['a'\]"),
@@ -59,6 +66,73 @@ def test_what_is_no_study_is_refused(content: str, match: str) -> None:
     Path("odd.py").write_text(content)
     with pytest.raises(InputError, match=match):
         read_study("odd.py")
+
+
+SPACED = """
+def space(trial):
+    trial.suggest_float("training.lr", 1e-3, 4e-3, log=True)
+
+def of_dice(trial):
+    trial.suggest_float("loss.dice.gamma", 1e-3, 4e-3, log=True)
+
+SPACE = space
+SPACES = {"b": of_dice}
+"""
+
+
+def drawn(num: int | None, *, crossed: bool = False, budget: int | None = None, seeds: int | None = None) -> StudyFile:
+    Path("spaced.py").write_text(STUDY + SPACED)
+    return with_draws("spaced.py", read_study("spaced.py"), draws, num, budget, seeds, crossed=crossed)
+
+
+def test_settings_are_drawn_for_all_arms_and_those_of_one_arm_beside_them() -> None:
+    """With the same seed for both, the arm would have its highest gamma at the highest learning rate."""
+    six, nine = drawn(6), drawn(9)
+    assert (len(six.variants), six.budget, six.variants_are) == (6, 4, "settings")
+    assert [*six.seeds.items()][:2] == [("01", 1), ("02", 2)]
+    assert {name: nine.variants[name] for name in six.variants} == six.variants
+    assert {name: nine.own[name] for name in six.variants} == six.own
+    assert {arm for own in six.own.values() for arm in own} == {"b"}
+    shared, own = (
+        [values["training.lr"] for values in six.variants.values()],
+        [values["b"]["loss.dice.gamma"] for values in six.own.values()],
+    )
+    assert np.argsort(shared).tolist() != np.argsort(own).tolist()
+    crossed = drawn(6, crossed=True, seeds=3)
+    assert (crossed.variants, crossed.seeds, crossed.budget) == (six.variants, {}, None)
+    assert len(drawn(None).variants) == 30
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"num": 4}, "--settings must be more than --budget, and both at least 1, got 4 and 4"),
+        ({"num": 9, "budget": 0}, "--settings must be more than --budget, and both at least 1, got 9 and 0"),
+        ({"num": 0, "crossed": True}, "--settings must be more than --budget, and both at least 1, got 0"),
+        ({"num": 9, "seeds": 5}, r"--seeds is for spaced\.py with --crossed, got 5"),
+    ],
+)
+def test_numbers_of_settings_that_do_not_fit_are_refused(given: dict[str, Any], match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        drawn(**given)
+
+
+@pytest.mark.parametrize(("option", "value"), [("settings", 20), ("budget", 2), ("crossed", True)])
+def test_options_of_drawn_settings_need_a_space(option: str, value: int) -> None:
+    """They were ignored by a study of one setting, which then said nothing of a search."""
+    given = {"num": None, "budget": None, "crossed": False, {"settings": "num"}.get(option, option): value}
+    with pytest.raises(InputError, match=f"--{option} is for a study with a SPACE, which mining does not define"):
+        with_draws("mining", read_study("mining"), draws, given["num"], given["budget"], None, crossed=given["crossed"])  # type: ignore[arg-type]
+
+
+def test_an_arm_searches_no_parameter_of_the_shared_space() -> None:
+    """Its draws would replace the shared ones, and the arms would not be compared at the same settings."""
+    Path("both.py").write_text(STUDY + SPACED.replace("of_dice}", "space}"))
+    with pytest.raises(InputError, match=r"the space of arm b of both\.py must leave training\.lr to SPACE"):
+        with_draws("both.py", read_study("both.py"), draws, None, None, None, crossed=False)
+    Path("other.py").write_text(STUDY + SPACED.replace('"b":', '"c":'))
+    with pytest.raises(UnknownNameError, match="no arm for SPACES named 'c'"):
+        read_study("other.py")
 
 
 def test_names_of_ones_own_are_allowed_in_a_study() -> None:

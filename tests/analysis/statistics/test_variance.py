@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
 
-from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, components, share_bounds
+from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, components, deviations
 
 A, N, R = 4, 6, 3
 
@@ -64,11 +64,11 @@ def test_what_one_seed_cannot_tell_apart_is_absent() -> None:
 
 def test_equal_scores_have_no_components() -> None:
     """Rounding errors of 1e-31 were shown as shares."""
-    assert components(np.full((2, 6, 5), 0.8)) == {} == share_bounds(np.full((2, 6, 5), 0.8))
+    assert components(np.full((2, 6, 5), 0.8)) == {} == deviations(np.full((2, 6, 5), 0.8))
 
 
-def test_the_interval_of_a_share_covers_the_true_one() -> None:
-    """The share of the loss of these two arms is 20 %, with random settings, seeds and interactions."""
+def test_the_interval_of_a_deviation_covers_the_true_one() -> None:
+    """The variance of the loss of these two arms is .2, with random settings, seeds and interactions."""
     rng = np.random.default_rng(0)
     arms_A11 = np.array([[[-1.0]], [[1.0]]]) * np.sqrt(0.1)
     covered = 0
@@ -76,19 +76,19 @@ def test_the_interval_of_a_share_covers_the_true_one() -> None:
         settings_N = rng.normal(0, 1, 6)
         settings_N *= np.sqrt(0.4) / settings_N.std(ddof=1)
         noise = rng.normal(0, np.sqrt(0.2), (2, 6, 1)) + rng.normal(0, np.sqrt(0.2), (2, 6, 3))
-        low, high = share_bounds(arms_A11 + settings_N[None, :, None] + noise)[LOSS]
-        covered += low <= 0.2 <= high
+        of_loss = deviations(arms_A11 + settings_N[None, :, None] + noise)[LOSS]
+        covered += of_loss.low <= np.sqrt(0.2) <= of_loss.high
     assert covered >= stats.binom.ppf(0.001, 300, 0.95)
 
 
-def test_the_interval_of_a_share_is_that_of_the_noncentral_f_distribution() -> None:
+def test_the_interval_of_a_deviation_is_that_of_the_noncentral_f_distribution() -> None:
     scores_ANR = drawn(1) + np.arange(N)[None, :, None]
-    found = components(scores_ANR)
-    rest = sum(found.values()) - found[SETTINGS]
+    found = deviations(scores_ANR)[SETTINGS]
+    assert found.mean == pytest.approx(np.sqrt(components(scores_ANR)[SETTINGS]))
     means_AN = scores_ANR.mean(2)
     interaction_AN = means_AN - means_AN.mean(1, keepdims=True) - means_AN.mean(0) + means_AN.mean()
     squares = R * (interaction_AN**2).sum() / ((A - 1) * (N - 1))
     statistic = A * R * means_AN.mean(0).var(ddof=1) / squares
-    for share, level in zip(share_bounds(scores_ANR)[SETTINGS], (0.975, 0.025), strict=True):
-        noncentrality = share / (1 - share) * rest * A * R * (N - 1) / squares
+    for bound, level in ((found.low, 0.975), (found.high, 0.025)):
+        noncentrality = bound**2 * A * R * (N - 1) / squares
         assert stats.ncf.cdf(statistic, N - 1, (A - 1) * (N - 1), noncentrality) == pytest.approx(level, abs=1e-6)

@@ -54,12 +54,11 @@ def test_what_is_not_significant_is_grey() -> None:
     assert grey <= set(table.marks), "five settings are too few to call a difference significant"
 
 
-def test_the_shares_of_variance_are_those_of_the_scores() -> None:
-    """Standard deviations in place of variances sum to more than the whole."""
+def test_the_deviations_are_those_of_the_scores() -> None:
+    """Finds variances in place of standard deviations."""
     (table,) = variance_components(DRAWN)
     expected = components(TEST)
     assert table.data["source"].tolist() == list(expected)
-    assert table.data["share"].sum() == pytest.approx(1)
     assert (table.data["standard_deviation"] ** 2).tolist() == pytest.approx(list(expected.values()))
 
 

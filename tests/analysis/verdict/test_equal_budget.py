@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from analysis.budget import at_budget
 from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
+from analysis.statistics.power import visible_with
 from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
@@ -18,7 +22,7 @@ from tests.analysis.verdict.test_base import cards
 BUDGET = "At equal tuning budget (the best of 3 by dev, over 9 settings and 5 seeds)"
 
 
-def findings(dev: np.ndarray = DEV, test: np.ndarray = TEST, **tags: str) -> Findings:
+def findings(dev: np.ndarray = DEV, test: np.ndarray = TEST, **tags: Any) -> Findings:
     return Findings(drawn_settings(dev, test, **tags).assign(parent=None, start=BEGIN, end=BEGIN))
 
 
@@ -88,7 +92,7 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     assert "covers" not in card.text()
     assert not any("certainty" in sentence for sentence in equal_budget(at_budget(few)[0]).sentences)
     (card,) = cards(findings(DEV[:, :5], TEST[:, :5]))
-    assert (card.settle, card.is_command) == ("the same study with 6 SETTINGS and 5 seeds or more", False)
+    assert (card.settle, card.is_command) == ("the same study with 6 settings and 5 seeds or more", False)
     assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
     assert "budget" not in card.lines
     assert equal_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]).headline == (
@@ -108,15 +112,70 @@ def test_an_arm_without_any_score_is_named_and_not_compared() -> None:
     assert "Not compared, without any score: broken." in list(equal_budget(made).sentences)
 
 
-def test_shares_of_the_variance_have_their_intervals() -> None:
-    """The share of the loss among two arms is hardly known, and was claimed without a word of that."""
+def test_what_the_scores_vary_with_is_in_points_with_intervals_and_never_a_share() -> None:
+    """`NO` beside `loss 20 % of the variance` was read as a contradiction; the loss of two arms is hardly known."""
     (table,) = [each for each in report(findings()).tables if each.name == "variance_components"]
     loss = table.data.iloc[0]
-    assert loss["share_low"] < loss["share"] < loss["share_high"]
-    shown = f"{100 * loss['share']:.1f} [{100 * loss['share_low']:.1f}, {100 * loss['share_high']:.1f}]"
-    assert table.shown["share (%)"].iloc[0] == shown
+    assert loss["low"] < loss["standard_deviation"] < loss["high"]
+    shown = "{standard_deviation:.2f} [{low:.2f}, {high:.2f}]".format(
+        **{name: 100 * loss[name] for name in ("standard_deviation", "low", "high")}
+    )
+    assert table.shown["standard deviation of test/f1 (%)"].iloc[0] == shown
     said = " ".join(equal_budget(at_budget(findings())[0]).sentences)
-    assert f"loss {100 * loss['share']:.0f} % [{100 * loss['share_low']:.0f}, " in said
+    assert f"Standard deviations of test/f1 (%) of single runs: loss {shown}, settings " in said
+    assert "The intervals are about these arms and settings, not about others." in said
+
+
+def of_one_seed_each(num: int, lead: float) -> Findings:
+    """A study of settings with a seed each, in which dice leads by this much."""
+    rng = np.random.default_rng(1)
+    test = rng.normal(0.6, 0.05, (1, num, 1)) + rng.normal(0, 0.02, (2, num, 1)) + np.array([0, lead])[:, None, None]
+    frame = drawn_settings(test, test, one_seed=True).assign(parent=None, start=BEGIN, end=BEGIN)
+    return Findings(frame.assign(**{"tags.budget": "4"}))
+
+
+def test_settings_of_one_seed_each_have_a_verdict_without_sources_of_variance() -> None:
+    """Read as a table of settings by seeds with gaps, all runs but one would be left out."""
+    of = of_one_seed_each(30, 0.05)
+    (card,) = cards(of)
+    assert equal_budget(at_budget(of)[0]).headline.startswith(
+        "At equal tuning budget (the best of 4 by dev, over 30 settings with a seed each), arms differ significantly "
+        "from cross_entropy (Holm p <= 0.05); better: dice (+"
+    )
+    assert (card.answer, card.use, card.settle) == ("YES", "dice", "")
+    assert (card.facts["budget"], card.facts["seeds"]) == (
+        "the best of 4 settings by dev, of 30",
+        "another one for each setting",
+    )
+    assert {table.name for table in report(of).tables} == {"at_equal_budget"}
+    assert "each with a seed of its own." in report(of).tables[0].text()
+
+
+def test_no_difference_says_what_so_many_settings_show_and_how_more_are_run() -> None:
+    """`NO` of 30 settings was read as a proof that the arms are equal."""
+    of = of_one_seed_each(30, 0.0)
+    (made,), (card,) = at_budget(of), cards(of)
+    ((error,),) = (arm.differences[4].errors for arm in made.arms if arm.differences)
+    found, critical = visible_with(error, 1), stats.t.ppf(0.975, error.freedom)
+    assert stats.nct.sf(critical, error.freedom, found / error.size) == pytest.approx(0.8, abs=1e-3)
+    assert (
+        f"Smallest true difference from cross_entropy that so many settings detect with 80 % power: {100 * found:.2f} "
+        "for dice; twice as many detect about two thirds of it."
+    ) in equal_budget(made).sentences
+    assert (card.answer, card.settle, card.is_command) == ("NO", "dice-ray ablate a_study --settings 60", True)
+
+
+def test_fewer_than_20_settings_of_one_seed_are_too_few() -> None:
+    """With 12 settings and the best of 4 the degrees of freedom are 5."""
+    of = of_one_seed_each(19, 0.05)
+    (made,), (card,) = at_budget(of), cards(of)
+    assert (card.answer, card.settle) == ("TOO FEW RUNS", "dice-ray ablate a_study --settings 20")
+    assert made.different == ()
+    assert equal_budget(made).headline == (
+        "Too few runs to say which arm is better at equal tuning budget: 19 settings with a seed each, and 20 settings "
+        "are needed."
+    )
+    assert equal_budget(at_budget(of_one_seed_each(2, 0.05))[0]).headline.startswith("Too few runs")
 
 
 def test_one_setting_is_too_few_and_not_nothing() -> None:
