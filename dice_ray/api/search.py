@@ -198,8 +198,10 @@ def resume(
         if config is None:
             known = [each.name for each in runs_folder().glob("*") if can_be_resumed(each)]
             raise UnknownNameError("sweep, study or run", name, known)
-        if more_trials or seeds is not None or top is not None or address or max_hours or dry_run:
-            raise InputError(f"{name} is a run trained alone, which is resumed without options of a sweep or study")
+        counts = {"--trials": more_trials, "--seeds": seeds, "--top": top}
+        options = {**counts, "--address": address, "--max-hours": max_hours, "--dry-run": dry_run}
+        if given := [option for option, value in options.items() if value not in (None, 0)]:
+            raise InputError(f"{name} is a run trained alone, which is resumed without {' and '.join(given)}")
         return train_config(config, name, driver, register)
     plan = plan_file.read(folder)
     if plan.name != name:  # the ids of its runs are unique in the MLflow experiment of its own name alone

@@ -84,7 +84,7 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     notes = check(plan, folder)
     num_runs, num_ended = plan.remaining(ledger, driver.address)
     if not num_runs:
-        raise RefusedError(f"{plan.name} must have something left to run, and all of it has ended")
+        raise RefusedError(f"{plan.name} has ended, and nothing is left to estimate: give more trials or seeds")
     above = next(above for above in folder.resolve().parents if above.exists())
     with (
         tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch,

@@ -172,6 +172,8 @@ def test_a_name_goes_on_with_its_own_run_alone() -> None:
     assert dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice", "launch.threads": 2}, name="mine").is_finished
     with pytest.raises(RunError, match=r"holds a run with other settings \(loss, loss\.dice\..*loss\.focal\."):
         dice_ray.train("synthetic_pairs", QUICK | {"loss": "focal"}, name="mine")
+    with pytest.raises(InputError, match="is resumed without --seeds and --dry-run"):
+        dice_ray.resume("mine", seeds=1, dry_run=True)
 
 
 def test_a_name_that_mlflow_knows_is_not_another_run() -> None:

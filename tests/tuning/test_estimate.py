@@ -167,7 +167,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     assert runner.run(one, tmp_path / "dry", Driver(num_cpus=1)).is_finished
     left = sum(file.stat().st_size for file in (tmp_path / "dry/trials/0001").glob("*.pt"))
     assert left == pytest.approx(found.rehearsal.weights, rel=0.2)
-    with pytest.raises(RunError, match="something left to run, and all of it has ended"):
+    with pytest.raises(RunError, match="has ended, and nothing is left to estimate"):
         estimate(one, tmp_path / "dry", Driver())
     more = estimate(plan, tmp_path / "dry", Driver(num_cpus=1))
     assert (more.num_runs, more.num_ended, more.num_at_once) == (4, 1, 1)

@@ -259,7 +259,7 @@ def test_cells_that_are_done_are_not_run_again_where_the_files_were_moved(tmp_pa
     (cell,) = plans["old"].grid().cells
     ledger.append(cell)
     ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},)))
-    with pytest.raises(RunError, match="must have something left to run, and all of it has ended"):
+    with pytest.raises(RunError, match="has ended, and nothing is left to estimate"):
         estimate(plans["new"], folder, Driver())
     progress = runner.run(plans["new"], folder, Driver())
     assert (progress.done, progress.total) == (1, 1)
