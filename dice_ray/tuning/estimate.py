@@ -42,10 +42,10 @@ class Estimate:
         store: MLflow's.
         needs: The demand of one trial.
         rehearsal: The slowest configuration.
-        fastest: The fastest one. A study knows its cells; from a space, some trials are drawn.
+        fastest: The fastest one. A study knows its cells; of trials and cells from a space some are rehearsed.
         seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
-        least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
-        seconds: From start to end if each trial of a sweep is as slow as the slowest one.
+        least_seconds: From start to end if each trial or cell from a space is as fast as the fastest one.
+        seconds: From start to end if each of them is as slow as the slowest one.
         memory: What all that run at once need, in bytes, as are the following.
         disk: For what will be written.
     """
@@ -93,7 +93,7 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
         doctor.check(ray, lambda: doctor.Needs(above, tuple(bases.values())))
         configs = plan.samples(ledger)
         rehearsed, failures = _rehearse_all(configs, shared(base, ray.nodes, num_runs))
-    is_search = plan.split == "dev"  # samples some of many trials; a study knows all of its cells
+    is_search = plan.split == "dev"
     if failures and not (is_search and rehearsed):
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
@@ -105,7 +105,8 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     to_start = min(started + run.seconds_to_start for started, run in rehearsed.values()) - began
     # Half a second from the end of a trial to the first step of the next one.
     seconds = [_seconds(run, is_scored=not is_search) + 0.5 for run in runs]
-    least, most = ([min(seconds)] * num_runs, [max(seconds)] * num_runs) if is_search else (seconds, seconds)
+    is_range = is_search or len(seconds) < num_runs  # a study without drawn settings knows all of its cells
+    least, most = ([min(seconds)] * num_runs, [max(seconds)] * num_runs) if is_range else (seconds, seconds)
     end = 3.0  # seconds from the last evaluation to the end of the command: results are stored, Ray stops
     heaviest = max(runs, key=lambda run: run.peak_memory)
     result = Estimate(

@@ -45,6 +45,15 @@ def deciding_metric(config: RunConfig) -> str:
     return config.task.own_metric() or config.task.objective()
 
 
+def quickest_and_slowest(configs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Those with the fewest and the most steps for each data set, encoder and part of it that is trained."""
+    groups: dict[tuple[str, str, str, str | int], list[RunConfig]] = {}
+    for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
+        trained = config.data_name, config.model.encoder, config.model.adapter.name, config.model.freeze
+        groups.setdefault(trained, []).append(config)
+    return [config for group in groups.values() for config in (group[0], group[-1])]
+
+
 @dataclass(frozen=True)
 class Schedule:
     """The trials that a driver runs.

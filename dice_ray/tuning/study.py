@@ -23,7 +23,7 @@ from dice_ray.tracking import schema
 from dice_ray.tuning.addresses import StoredLayer, StoredValues
 from dice_ray.tuning.cells import Asked, Grid, LeftOutArm, identity
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import Plan, Schedule, deciding_metric
+from dice_ray.tuning.plan import Plan, Schedule, deciding_metric, quickest_and_slowest
 from dice_ray.tuning.ranking import best_arm
 
 VariantsAre: TypeAlias = Literal["data", "settings"]
@@ -114,8 +114,9 @@ class StudyPlan(Plan):
         return num_missing, len(cells) - num_missing
 
     def samples(self, ledger: Ledger) -> list[RunConfig]:
-        """Those of all cells that are missing."""
-        return [self.config(cell) for cell in self._missing(self.grid().cells, ledger)]
+        """Those of all cells that are missing; of drawn settings, which all take other times, a few."""
+        configs = [self.config(cell) for cell in self._missing(self.grid().cells, ledger)]
+        return quickest_and_slowest(configs) if self.variants_are == "settings" else configs
 
     def grown(
         self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None

@@ -25,7 +25,7 @@ from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tracking import schema
 from dice_ray.tuning import samplers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
-from dice_ray.tuning.plan import Plan, Schedule
+from dice_ray.tuning.plan import Plan, Schedule, quickest_and_slowest
 from dice_ray.tuning.ranking import best_in, ranked_in
 from dice_ray.tuning.samplers import metric_of, signed_metric
 from dice_ray.tuning.space import Space, check_suggested
@@ -123,9 +123,7 @@ class SweepPlan(Plan):
         return missing, len(ledger.outcomes)
 
     def samples(self, ledger: Ledger) -> list[RunConfig]:
-        """The configurations with the fewest and the most steps for each encoder and each part of it that is trained,
-        among some that the space suggests.
-        """
+        """The quickest and slowest among some that the space suggests."""
         from dice_ray.tuning.search import SweepSearcher
 
         searched = ledger.searched()
@@ -137,11 +135,7 @@ class SweepPlan(Plan):
         for spec in specs or self.reruns(ledger):
             with suppress(ConfigError):
                 configs.append(self.config(spec))
-        groups: dict[tuple[str, str, str | int], list[RunConfig]] = {}
-        for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
-            trained = config.model.encoder, config.model.adapter.name, config.model.freeze
-            groups.setdefault(trained, []).append(config)
-        return [config for group in groups.values() for config in (group[0], group[-1])] or [self.base()]
+        return quickest_and_slowest(configs) or [self.base()]
 
     def grown(
         self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None

@@ -8,6 +8,7 @@ setting, given or shared, finds that, and says that it covers no other setting.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
@@ -15,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.budget import compare
-from analysis.statistics.best_of_n import best_of
-from analysis.statistics.intervals import holm_of, paired_difference
+from analysis.statistics.best_of_n import best_of, crossed_errors, one_seed_errors, pseudo_values
+from analysis.statistics.intervals import Difference, holm_of, paired_difference
 
 Floats: TypeAlias = NDArray[np.floating]
 
 NUM_ARMS, NUM_DRAWS, NUM_SEEDS = 5, 12, 5
 BUDGET = NUM_DRAWS // 3
+NUM_SETTINGS = 30
+"""Of a study with one seed for each."""
 SEEDS_AFTER_SEARCH = 10
 """Of the comparison that follows one search for each arm."""
 RUN, DEV = 0.01, 0.01
@@ -59,6 +62,13 @@ def claims_at_equal_budget(rng: np.random.Generator, scenario: str, lead: float 
     return [arm.differences[BUDGET].is_significant for arm in arms[1:]]
 
 
+def claims_of_one_seed_each(rng: np.random.Generator, scenario: str) -> list[bool]:
+    """The same of settings that are run with one seed each, at the best of 4."""
+    dev_ANR, test_ANR = scores(rng, scenario, NUM_ARMS, NUM_SETTINGS, 1)
+    arms = compare([str(arm) for arm in range(NUM_ARMS)], dev_ANR, test_ANR, BUDGET, is_crossed=False)
+    return [arm.differences[BUDGET].is_significant for arm in arms[1:]]
+
+
 def claims_as_given(rng: np.random.Generator, scenario: str) -> list[bool]:
     """The same where no arm was tuned: all have one setting, that no search has chosen."""
     _, test_ANR = scores(rng, scenario, NUM_ARMS, 1, SEEDS_AFTER_SEARCH)
@@ -90,7 +100,8 @@ def _claims(scores_AR: Floats) -> list[bool]:
 DESIGNS: Final[dict[str, Callable[[np.random.Generator, str], list[bool]]]] = {
     "as given": claims_as_given,
     "shared settings": claims_with_shared_settings,
-    "at equal budget": claims_at_equal_budget,
+    "settings x seeds": claims_at_equal_budget,
+    "one seed a setting": claims_of_one_seed_each,
     "after one search each": claims_after_one_search_each,
 }
 
@@ -142,11 +153,62 @@ def best_of_many(dev_N1: Floats, test_N1: Floats) -> float:
 
 
 def equal_budget(num_studies: int) -> Iterator[dict[str, Any]]:
-    """Five equal arms with 12 settings and 5 seeds, or over 10 seeds: as given, after one search, or after one each."""
+    """Five equal arms with 12 settings and 5 seeds, 30 and one each, or over 10 seeds: as given, after searches."""
     for scenario in SCENARIOS:
         shares = {design: false_claims(num_studies, scenario, design) for design in DESIGNS}
         shares |= {"leading arm found": leading_arm_found(num_studies, scenario)} | coverage(num_studies, scenario)
         yield {"scenario": scenario} | {name: f"{100 * share:.1f}" for name, share in shares.items()}
+
+
+RUNS: Final = ((12, 5), (24, 5), (20, 1), (30, 1), (60, 1))
+"""Designs: the number of settings, and of the seeds that each is run with, another one for each setting if it is 1."""
+LEADS: Final = (0.01, 0.02, 0.05)
+SHIFTS: Final = {"suit all arms alike": 0.0, "mild interaction": 0.15, "strong interaction": 0.4}
+"""How far the best settings of two arms lie apart, in sides of the square that settings are drawn from."""
+DEPTH: Final = 0.03
+"""The standard deviation of the effect of the settings."""
+
+
+def landscapes(rng: np.random.Generator, shift: float, num: int, num_seeds: int) -> tuple[Floats, Floats]:
+    """Dev and test scores, `_ANR`, of arms of which none is better over all settings.
+
+    Settings are points of a square whose sides are joined, and the score falls with the squared distance from a point
+    that is best for the arm: the effects of the settings are bounded and skewed, unlike those of `scores`.
+    """
+    best_A2 = rng.random(2) + shift * rng.normal(0, 1 / np.sqrt(2), (NUM_ARMS, 2))
+    away_AN2 = (rng.random((num, 2)) - best_A2[:, None] + 0.5) % 1 - 0.5
+    # The variance of the squared distance is 2 (1/80 - 1/144).
+    effects_AN1 = -DEPTH * (away_AN2**2).sum(2, keepdims=True) / np.sqrt(2 * (1 / 80 - 1 / 144))
+    test_ANR = 0.7 + effects_AN1 + rng.normal(0, RUN, (NUM_ARMS, num, num_seeds))
+    return test_ANR + rng.normal(0, DEV, test_ANR.shape), test_ANR
+
+
+def claims_by_lead(rng: np.random.Generator, shift: float, num: int, num_seeds: int) -> list[bool]:
+    """Whether an arm is told apart from the first one where none leads, and whether one that leads is, by `LEADS`."""
+    budget, errors_of = (num // 3, crossed_errors) if num_seeds > 1 else (4, one_seed_errors)
+    dev_ANR, test_ANR = landscapes(rng, shift, num, num_seeds)
+    first, *others = (pseudo_values(*each, budget) for each in zip(dev_ANR, test_ANR, strict=True))
+    errors = [errors_of(other - first, budget) for other in others]
+    means = np.array([float((other - first).mean()) for other in others])
+    claims = []
+    for lead in (0.0, *LEADS):
+        # A lead that all settings share is added to each pseudo-value.
+        led = means + np.array([*[0.0] * (len(means) - 1), lead])
+        tested = holm_of([Difference.tested(d, num, e, math.inf) for d, e in zip(led.tolist(), errors, strict=True)])
+        claims.append(tested[-1].is_ahead if lead else any(each.is_significant for each in tested))
+    return claims
+
+
+def of_designs(num_studies: int) -> Iterator[dict[str, Any]]:
+    """False claims, and power for one arm of five that leads by 1, 2 and 5 points, at the best of 4 or of a third."""
+    for num, num_seeds in RUNS:
+        row: dict[str, Any] = {"design": f"{num} x {num_seeds}", "runs": NUM_ARMS * num * num_seeds}
+        for name, shift in SHIFTS.items():
+            rng = np.random.default_rng(0)
+            claims = [claims_by_lead(rng, shift, num, num_seeds) for _ in range(num_studies)]
+            false, *power = 100 * np.mean(claims, axis=0)
+            row[name] = f"{false:.1f}; " + "/".join(f"{share:.0f}" for share in power)
+        yield row
 
 
 if __name__ == "__main__":
@@ -154,4 +216,5 @@ if __name__ == "__main__":
 
     import pandas as pd
 
-    print(pd.DataFrame(equal_budget(int(sys.argv[1]))).to_string(index=False))
+    for table in (of_designs, equal_budget):
+        print(pd.DataFrame(table(int(sys.argv[1]))).to_string(index=False))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis.statistics.intervals import t_interval
-from tests.benchmarks.equal_budget import equal_budget
+from tests.benchmarks.equal_budget import equal_budget, of_designs
 
 Floats: TypeAlias = NDArray[np.floating]
 Bounds: TypeAlias = tuple[Floats, Floats]
@@ -57,6 +57,7 @@ def main() -> None:
     sections = {
         "the mean of scores: coverage in % (width in points)": means(num),
         "equal arms that are tuned, in % of studies": equal_budget(num),
+        "at equal budget: false claims; power for +1/+2/+5 points, in % of studies": of_designs(num),
     }
     figures = {}
     for title, rows in sections.items():

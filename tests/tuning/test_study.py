@@ -89,6 +89,16 @@ def test_each_setting_is_run_with_its_own_seed(tmp_path: Path) -> None:
     assert ids(store(three, tmp_path)) == ids(three)
 
 
+def test_a_dry_run_rehearses_few_of_many_settings(tmp_path: Path) -> None:
+    """Each setting takes another time, so that an estimate of 30 took seven minutes."""
+    batches = {f"{n}": Variant(layers=(*LAYERS, values_layer("v", {"training.batch_size": n}))) for n in (8, 32, 16)}
+    plan = study(variants=batches, variants_are="settings")
+    with Ledger(tmp_path) as ledger:
+        assert [config.training.batch_size for config in plan.samples(ledger)] == [32, 8]
+        of_data = plan.model_copy(update={"variants_are": "data"})
+        assert len(of_data.samples(ledger)) == len(of_data.grid().cells)
+
+
 def test_what_an_arm_drew_for_itself_stays_where_it_is_not_asked_for(tmp_path: Path) -> None:
     """Its cells would get other ids, and a study that asks for it again would run them again."""
     with_dice = study().arms | {"dice": {"loss": "dice"}}
