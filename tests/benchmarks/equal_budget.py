@@ -29,7 +29,7 @@ SEEDS_AFTER_SEARCH = 10
 """Of the comparison that follows one search for each arm."""
 RUN, DEV = 0.01, 0.01
 """Standard deviations of a run's score, and of the difference of its dev score."""
-NUM_RESAMPLES = 200
+NUM_RESAMPLES, NUM_SEARCHES = 200, 20_000
 LEAD = 0.03
 """Of an arm that is better, where one is."""
 SCENARIOS: Final = (
@@ -62,10 +62,17 @@ def claims_at_equal_budget(rng: np.random.Generator, scenario: str, lead: float 
     return [arm.differences[BUDGET].is_significant for arm in arms[1:]]
 
 
+def of_one_seed_each(rng: np.random.Generator, scenario: str, num_arms: int, num: int) -> tuple[Floats, Floats]:
+    """Scores of settings with another seed for each, `_AN1`."""
+    every_ANR = scores(rng, scenario, num_arms, num, num)
+    dev_AN1, test_AN1 = (np.diagonal(each_ANR, axis1=1, axis2=2)[:, :, None] for each_ANR in every_ANR)
+    return dev_AN1, test_AN1
+
+
 def claims_of_one_seed_each(rng: np.random.Generator, scenario: str) -> list[bool]:
     """The same of settings that are run with one seed each, at the best of 4."""
-    dev_ANR, test_ANR = scores(rng, scenario, NUM_ARMS, NUM_SETTINGS, 1)
-    arms = compare([str(arm) for arm in range(NUM_ARMS)], dev_ANR, test_ANR, BUDGET, is_crossed=False)
+    dev_AN1, test_AN1 = of_one_seed_each(rng, scenario, NUM_ARMS, NUM_SETTINGS)
+    arms = compare([str(arm) for arm in range(NUM_ARMS)], dev_AN1, test_AN1, BUDGET, is_crossed=False)
     return [arm.differences[BUDGET].is_significant for arm in arms[1:]]
 
 
@@ -121,19 +128,28 @@ def leading_arm_found(num_studies: int, scenario: str, seed: int = 0) -> float:
 def coverage(num_studies: int, scenario: str, seed: int = 0) -> dict[str, float]:
     """The shares of studies whose interval of the score of one arm at `BUDGET` covers the expected one.
 
-    The other interval is that of the percentile bootstrap over settings and seeds.
+    Of settings by seeds, of one seed a setting, and of settings by seeds with the percentile bootstrap over both.
     """
     rng = np.random.default_rng(seed)
-    dev_1NR, test_1NR = scores(rng, scenario, 1, 100_000, 1)
-    expected = float(best_of_many(dev_1NR[0], test_1NR[0]))
-    covered = by_bootstrap = 0
+    searches = [scores(rng, scenario, 1, BUDGET, 1) for _ in range(NUM_SEARCHES)]
+    of_seeds = [of_one_seed_each(rng, scenario, 1, BUDGET) for _ in range(NUM_SEARCHES)]
+    crossed_score, score = (
+        float(np.mean([test.flat[dev.argmax()] for dev, test in of])) for of in (searches, of_seeds)
+    )
+    covered = np.zeros(3)
     for _ in range(num_studies):
         dev_ANR, test_ANR = scores(rng, scenario, 1, NUM_DRAWS, NUM_SEEDS)
-        (arm,) = compare(["arm"], dev_ANR, test_ANR, BUDGET)
-        covered += arm.scores[BUDGET - 1].low <= expected <= arm.scores[BUDGET - 1].high
+        (crossed,) = compare(["arm"], dev_ANR, test_ANR, BUDGET)
+        (once,) = compare(["arm"], *of_one_seed_each(rng, scenario, 1, NUM_SETTINGS), BUDGET, is_crossed=False)
+        of_crossed, of_once = (arm.scores[BUDGET - 1] for arm in (crossed, once))
         low, high = bootstrap(rng, dev_ANR[0], test_ANR[0])
-        by_bootstrap += low <= expected <= high
-    return {"covered": covered / num_studies, "covered by the bootstrap": by_bootstrap / num_studies}
+        covered += [
+            of_crossed.low <= crossed_score <= of_crossed.high,
+            of_once.low <= score <= of_once.high,
+            low <= crossed_score <= high,
+        ]
+    names = ("covered, settings x seeds", "covered, one seed a setting", "covered by the bootstrap")
+    return dict(zip(names, (covered / num_studies).tolist(), strict=True))
 
 
 def bootstrap(rng: np.random.Generator, dev_NR: Floats, test_NR: Floats) -> tuple[float, float]:
@@ -144,12 +160,6 @@ def bootstrap(rng: np.random.Generator, dev_NR: Floats, test_NR: Floats) -> tupl
         means.append(best_of(dev_NR[chosen], test_NR[chosen], BUDGET).mean())
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)
-
-
-def best_of_many(dev_N1: Floats, test_N1: Floats) -> float:
-    """The mean over disjoint subsets of `BUDGET` settings of the test score of the best by dev."""
-    dev_SB, test_SB = dev_N1.reshape(-1, BUDGET), test_N1.reshape(-1, BUDGET)
-    return float(np.take_along_axis(test_SB, dev_SB.argmax(1)[:, None], 1).mean())
 
 
 def equal_budget(num_studies: int) -> Iterator[dict[str, Any]]:

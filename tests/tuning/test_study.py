@@ -20,7 +20,7 @@ from dice_ray.settings import Flat
 from dice_ray.tracking import reader
 from dice_ray.tuning import plan_file, runner
 from dice_ray.tuning.estimate import estimate
-from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, ledger_in
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.runner import _once_each
 from dice_ray.tuning.study import StudyPlan, Variant
@@ -93,10 +93,10 @@ def test_a_dry_run_rehearses_few_of_many_settings(tmp_path: Path) -> None:
     """Each setting takes another time, so that an estimate of 30 took seven minutes."""
     batches = {f"{n}": Variant(layers=(*LAYERS, values_layer("v", {"training.batch_size": n}))) for n in (8, 32, 16)}
     plan = study(variants=batches, variants_are="settings")
-    with Ledger(tmp_path) as ledger:
-        assert [config.training.batch_size for config in plan.samples(ledger)] == [32, 8]
-        of_data = plan.model_copy(update={"variants_are": "data"})
-        assert len(of_data.samples(ledger)) == len(of_data.grid().cells)
+    ledger = ledger_in(tmp_path)
+    assert [config.training.batch_size for config in plan.samples(ledger)] == [32, 8]
+    of_data = plan.model_copy(update={"variants_are": "data"})
+    assert len(of_data.samples(ledger)) == len(of_data.grid().cells)
 
 
 def test_what_an_arm_drew_for_itself_stays_where_it_is_not_asked_for(tmp_path: Path) -> None:
