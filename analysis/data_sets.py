@@ -66,7 +66,7 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
     by_arm: dict[str, dict[str, list[float]]] = {}
     for each in compared:
         data_set = _data_set(each)
-        for arm in each.arms:
+        for arm in each.primary:
             if arm.difference and arm.difference.interval.num:
                 by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference.interval.mean)
     if len({data_set for by_data in by_arm.values() for data_set in by_data}) < 2:

@@ -6,7 +6,7 @@ import hashlib
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from analysis.comparison import comparisons
@@ -16,6 +16,7 @@ from analysis.frames import Findings, of_kind, scores, states, tag_values
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.sweep import LEAST_TRIALS, best_trial, too_few
 from analysis.verdict import verdicts
+from analysis.verdict.decision import Decision, decide
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
@@ -50,6 +51,26 @@ def note(findings: Findings, name: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
+def _over_places(decisions: Sequence[Decision]) -> Iterator[str]:
+    """Where arms are better on some data sets and worse on others, or other arms win: nothing holds for all of them."""
+    places: dict[str, dict[str, list[str]]] = {}
+    winners: dict[str, list[str]] = {}
+    for each in decisions:
+        for arm, standing in each.standings:
+            places.setdefault(arm.name, {}).setdefault(standing, []).append(each.comparison.place)
+        if each.outcome == "winner" and each.comparison.best:
+            winners.setdefault(each.comparison.best.name, []).append(each.comparison.place)
+    for name, by_standing in places.items():
+        if {"better", "worse"} <= by_standing.keys():
+            yield f"{name} is better on {_list(by_standing['better'])} and worse on {_list(by_standing['worse'])}."
+    if len(winners) > 1:
+        yield f"Other arms win elsewhere: {'; '.join(f'{arm} on {_list(on)}' for arm, on in winners.items())}."
+
+
+def _list(places: Sequence[str]) -> str:
+    return ", ".join(places)
+
+
 def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
     """The values by names that MLflow accepts, each with a name of its own; a key is a metric, then place and arm.
 
@@ -81,8 +102,11 @@ def _is_accepted(name: str) -> bool:
 
 def summary(findings: Findings) -> Iterator[str]:
     """The sentences, the most important first."""
-    yield from sentence_over_data_sets(comparisons(findings))
+    compared = comparisons(findings)
+    yield from sentence_over_data_sets(compared)
     made = verdicts(findings)
+    if len(compared) > 1:
+        yield from _over_places([*map(decide, compared)])
     for each in made:
         prefix = f"On {each.place}: " if len(made) > 1 else ""
         yield from (f"{prefix}{sentence}" for sentence in each.sentences)

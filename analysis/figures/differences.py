@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
+from analysis.comparison import Arm, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.formats import ScoreFormat, named, on_place
@@ -59,17 +59,19 @@ class _Forest(Figure):
     score_format: ScoreFormat
     rows: tuple[_ForestRow, ...]
     at_threshold: str = ""
+    care: float = 0.0
 
     is_first: ClassVar[bool] = True
 
     @property
     def caption(self) -> str:
+        band = " Band: differences that do not matter." if self.care else ""
         has_new_data = any(row.new_data for row in self.rows)
         second = " Thin: the interval on new data, for other seeds and other test items." if has_new_data else ""
         return (
             f"{self.metric}{self.at_threshold} minus that of {self.baseline}. Diamond and thick line: the "
             f"mean over seeds and its interval, Holm-corrected as in the table.{second} Dots: the seeds. Grey: not "
-            f"significantly different from {self.baseline}, which takes at least {FEW_SEEDS} seeds."
+            f"significantly different from {self.baseline}, which takes at least {FEW_SEEDS} seeds.{band}"
         )
 
     @property
@@ -83,6 +85,8 @@ class _Forest(Figure):
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
         axes.axvline(0, color=QUIET, linewidth=0.8)
+        if self.care:
+            axes.axvspan(-self.care, self.care, color=QUIET, alpha=0.15, linewidth=0)
         for number, row in enumerate(self.rows):
             color = COLORS[0] if row.is_different else QUIET
             above = [number - _OFFSET] * len(row.by_seed)
@@ -124,17 +128,20 @@ def forests(findings: Findings) -> list[Figure]:
                     compared.score_format,
                     tuple(rows),
                     compared.at_threshold_of_score,
+                    compared.care,
                 )
             )
     return figures
 
 
 def _forest_row(arm: Arm) -> _ForestRow | None:
-    """The row of an arm, not at its tuned threshold, that shares a seed with the baseline."""
-    if arm.at_tuned_threshold or not arm.difference or not arm.difference.interval.num:
+    """The row of an arm at the declared threshold that has a difference to the baseline."""
+    if not arm.is_primary or not arm.difference or not arm.difference.interval.num:
         return None
     new_data = arm.new_data.interval if arm.new_data else None
-    return _ForestRow(arm.name, arm.difference.interval, new_data, arm.by_seed, arm.difference.is_significant)
+    return _ForestRow(
+        arm.name, arm.difference.interval, new_data, arm.by_seed, bool(arm.decisive and arm.decisive.is_significant)
+    )
 
 
 _LABELS = 0.5
@@ -230,10 +237,9 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     means = pd.DataFrame(
         [
-            {"comparison": number, "arm": arm.name, "mean": arm.score.mean}
+            {"comparison": number, "arm": arm.arm, "mean": arm.score.mean}
             for number, each in enumerate(compared)
-            for arm in each.arms
-            if arm.name != CONSTANT and not arm.at_tuned_threshold
+            for arm in each.primary
         ],
         columns=["comparison", "arm", "mean"],
     )

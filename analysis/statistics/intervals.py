@@ -9,6 +9,8 @@ from typing import Final
 
 import numpy as np
 
+from analysis.statistics.looks import Looks
+
 ALPHA: Final = 0.05
 """Two arms are significantly different if the Holm-corrected p is at most this; intervals have the level 1 - ALPHA."""
 FEW_SEEDS: Final = 5
@@ -42,32 +44,58 @@ class Difference:
 
     Attributes:
         interval: It excludes 0 exactly if `p` is at most `ALPHA`, before and after a correction.
-        p: The largest p value of the t tests with these standard errors.
-        errors: The interval is the widest of theirs.
+        p: The largest p value of the t tests with these standard errors, over all looks.
+        errors: The interval is the widest of theirs. The last one is that over seeds.
         bound: The largest difference that is possible; 1 for shares, 2 for MCC.
+        looks: The looks of which this is one; None for a number of seeds that was chosen before the first run.
+        lower_is_better: Whether a difference below 0 is a gain, as of a cost.
     """
 
     interval: Interval
     p: float
     errors: tuple[StandardError, ...] = ()
     bound: float = math.inf
+    looks: Looks | None = None
+    lower_is_better: bool = False
 
     @classmethod
-    def tested(cls, mean: float, num: int, errors: tuple[StandardError, ...], bound: float) -> Difference:
+    def tested(
+        cls, mean: float, num: int, errors: tuple[StandardError, ...], bound: float, looks: Looks | None = None
+    ) -> Difference:
         """The t test of a mean over `num` seeds. Without spread (of two arms that collapse) nothing is tested."""
         from scipy import special
 
         if not errors or max(error.size for error in errors) < NO_SPREAD:
             return cls(Interval(mean, math.nan, math.nan, num), math.nan, errors, bound)
         p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
-        return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound).corrected(p, ALPHA)
+        p = looks.overall(p) if looks else p
+        return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound, looks).corrected(p, ALPHA)
+
+    @property
+    def untested(self) -> Difference:
+        """The same mean without a test."""
+        return replace(
+            self, interval=Interval(self.interval.mean, math.nan, math.nan, self.interval.num), p=math.nan, errors=()
+        )
+
+    @property
+    def item_variance(self) -> float:
+        """The part of test items in the variance of the mean; 0 if they are not known."""
+        return max(self.errors[0].size ** 2 - self.errors[-1].size ** 2, 0.0) if self.errors else 0.0
+
+    @property
+    def gain(self) -> Interval:
+        """The interval of how much better it is: the other way round where lower is better."""
+        of = self.interval
+        return Interval(-of.mean, -of.high, -of.low, of.num) if self.lower_is_better else of
 
     def corrected(self, p: float, alpha: float) -> Difference:
         """The same with a corrected p and the interval of the level 1 - `alpha`, at which it was tested."""
         if not self.errors:
             return replace(self, p=p)
         mean, bound = self.interval.mean, self.bound
-        half = max(_quantile(error.freedom, alpha) * error.size for error in self.errors)
+        level = self.looks.level(alpha) if self.looks else alpha
+        half = max(_quantile(error.freedom, level) * error.size for error in self.errors)
         interval = replace(self.interval, low=max(mean - half, -bound), high=min(mean + half, bound))
         return replace(self, interval=interval, p=p)
 
@@ -78,8 +106,8 @@ class Difference:
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is significant and above 0."""
-        return self.is_significant and self.interval.mean > 0
+        """Whether it is significant and a gain."""
+        return self.is_significant and self.gain.mean > 0
 
     @property
     def is_constant(self) -> bool:
@@ -145,8 +173,9 @@ def paired_difference(
     baseline: Mapping[int, float],
     test_per_train: float = 0.0,
     limits: tuple[float, float] = UNIT_INTERVAL,
+    looks: Looks | None = None,
 ) -> Difference:
-    """Student's paired t test of the mean difference over the seeds that both have.
+    """Student's paired t test of the mean difference over the seeds that both have, or Welch's test without such seeds.
 
     Bounds of differences are cut off at the largest possible ones, which changes neither the test nor the coverage.
     Differences without spread are not tested: their p and bounds are NaN. `test_per_train` and `limits` are those of
@@ -154,10 +183,22 @@ def paired_difference(
     """
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
+    low, high = fitting(limits, [*values.values(), *baseline.values()])
+    if not shared and min(len(values), len(baseline)) > 1:
+        return _unpaired([*values.values()], [*baseline.values()], test_per_train, high - low)
     mean = float(np.mean(differences)) if shared else math.nan
     errors = (_standard_error(differences, test_per_train),) if len(shared) > 1 else ()
-    low, high = fitting(limits, [*values.values(), *baseline.values()])
-    return Difference.tested(mean, len(shared), errors, high - low)
+    return Difference.tested(mean, len(shared), errors, high - low, looks)
+
+
+def _unpaired(values: Sequence[float], baseline: Sequence[float], test_per_train: float, bound: float) -> Difference:
+    """Welch's test, as of the same arm with other seeds; over as many seeds as the smaller side has."""
+    sides = [_standard_error(side, test_per_train) for side in (values, baseline)]
+    variance = sum(side.size**2 for side in sides)
+    freedom = sum(side.size**4 / side.freedom for side in sides)
+    error = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
+    mean = float(np.mean(values) - np.mean(baseline))
+    return Difference.tested(mean, min(len(values), len(baseline)), (error,), bound)
 
 
 def fitting(limits: tuple[float, float], scores: Iterable[float]) -> tuple[float, float]:
@@ -169,6 +210,19 @@ def fitting(limits: tuple[float, float], scores: Iterable[float]) -> tuple[float
 def _standard_error(values: Sequence[float], test_per_train: float) -> StandardError:
     """Of the mean of two values or more; `test_per_train` as in `t_interval`."""
     return StandardError(float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train), len(values) - 1)
+
+
+def sign_test(num: int, others: int) -> float:
+    """The exact two-sided p value of so many differences of one sign and of the other; NaN without any.
+
+    >>> sign_test(0, 6)
+    0.03125
+    """
+    if not (total := num + others):
+        return math.nan
+    from scipy import special
+
+    return min(1.0, 2 * float(special.bdtr(min(num, others), total, 0.5)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

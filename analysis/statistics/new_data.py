@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.statistics.intervals import NO_SPREAD, Difference, Interval, StandardError
+from analysis.statistics.intervals import Difference, Interval, StandardError
+from analysis.statistics.looks import Looks
 from dice_ray.tracking import schema
 
 _NUM_RESAMPLES: Final = 1000
@@ -23,7 +24,9 @@ def _ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1), 0.0))
 
 
-def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.floating], *, seed: int = 0) -> Difference:
+def over_seeds_and_items(
+    parts: NDArray[np.floating], baseline: NDArray[np.floating], looks: Looks | None = None, *, seed: int = 0
+) -> Difference:
     """The mean difference with two sources of variance: other seeds, and other test items of the same kind.
 
     SE^2 = s_d^2/n + the variance of the mean difference over resampled items, the same items for both arms and all
@@ -35,17 +38,18 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
         parts: `parts_SI2` of the arm: what each item adds to numerator and denominator of the score. Seeds and items
             are in the order of the baseline's. Items must be independent: items of one document are one item here.
         baseline: `parts_SI2` of the baseline.
+        looks: As in `Difference`.
         seed: The seed of the resampling.
 
     Returns:
-        A difference with NaN bounds and p for fewer than two seeds or items, or where it is the same with all seeds,
-        which is not tested on this test set either.
+        A difference with NaN bounds and p for fewer than two seeds or items, or where all items are the same. One that
+        is the same with all seeds is tested over items alone.
     """
     assert parts.shape == baseline.shape, "the same seeds and items"
     num_seeds, num_items, _ = parts.shape
     differences_S = _ratio(parts.sum(1)) - _ratio(baseline.sum(1))
     mean = float(differences_S.mean())
-    if num_seeds < 2 or num_items < 2 or np.ptp(differences_S) < NO_SPREAD:
+    if num_seeds < 2 or num_items < 2:
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
@@ -56,7 +60,7 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
     both = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
     # More variance can come with more degrees of freedom, and so with a narrower interval: hence the test over seeds
     # alone as well.
-    return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), 1.0)
+    return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), 1.0, looks)
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:

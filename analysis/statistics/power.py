@@ -1,72 +1,95 @@
-"""What a number of seeds can show: the seeds to plan for, the smallest visible difference, the chance to collapse."""
+"""What a number of seeds can show: the smallest visible difference, the seeds to plan for, the chance to collapse."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
-from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD, StandardError
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference, StandardError
 
 _POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
-MOST_SEEDS: Final = 1000
+_FUTILE: Final = 0.1
+"""With a lower chance to become significant at the last look, an arm runs no more seeds."""
+_MOST_SEEDS: Final = 1000
 """More seeds are not planned: the difference is too small for any study."""
 
 
-def seeds_needed(differences: Sequence[float], num_tests: int = 1, test_per_train: float = 0.0) -> int | None:
-    """How many seeds in all show a difference as large as the seen one, with the power `_POWER`.
-
-    The paired t test at `ALPHA` / `num_tests`, the level at which Holm's correction tests the smallest p value, with
-    the seen mean and standard deviation as the true ones. The seen mean of a few seeds is uncertain, and so is this
-    number.
-
-    Args:
-        differences: One for each shared seed.
-        num_tests: The number of p values that are corrected together.
-        test_per_train: As in `t_interval`. Seeds that draw splits from the same records never show a difference that
-            is small beside its spread, however many they are.
-
-    Returns:
-        At least `FEW_SEEDS`; None for fewer than two differences, differences without spread or with the mean 0, and
-        for more than `MOST_SEEDS` seeds.
-
-    >>> seeds_needed([0.03, -0.01, 0.02])
-    22
-    """
-    if len(differences) < 2 or np.ptp(differences) < NO_SPREAD:
-        return None
-    mean, spread = abs(float(np.mean(differences))), float(np.std(differences, ddof=1))
-    # The smallest visible difference falls with the number of seeds; `bisect` needs values that rise.
-    planned = range(FEW_SEEDS, MOST_SEEDS + 1)
-    place = bisect_left(planned, -mean, key=lambda num: -_visible(num, spread, num_tests, test_per_train))
-    return planned[place] if place < len(planned) else None
-
-
-def smallest_visible(differences: Sequence[float], num_tests: int = 1, test_per_train: float = 0.0) -> float:
+def smallest_visible(difference: Difference, num_tests: int = 1) -> float:
     """The smallest true difference that as many seeds with this spread show with the power `_POWER`.
 
-    NaN for fewer than two differences or differences without spread. The arguments are those of `seeds_needed`.
+    Args:
+        difference: It says nothing but how large the spread is, over seeds and over test items if they are known.
+        num_tests: The number of p values that are corrected together: the smallest is tested at `ALPHA` / `num_tests`.
+
+    Returns:
+        NaN for a difference that cannot be tested.
     """
-    if len(differences) < 2 or np.ptp(differences) < NO_SPREAD:
-        return math.nan
-    return _visible(len(differences), float(np.std(differences, ddof=1)), num_tests, test_per_train)
-
-
-def _visible(num: int, spread: float, num_tests: int, test_per_train: float) -> float:
-    return visible_with(StandardError(spread * math.sqrt(1 / num + test_per_train), num - 1), num_tests)
+    level = difference.looks.level(ALPHA / num_tests) if difference.looks else ALPHA / num_tests
+    return max((_noncentrality(error.freedom, level) * error.size for error in difference.errors), default=math.nan)
 
 
 def visible_with(error: StandardError, num_tests: int) -> float:
-    """The smallest true difference that a t test with this standard error shows with the power `_POWER`."""
+    """The same for a t test with this standard error."""
+    return _noncentrality(error.freedom, ALPHA / num_tests) * error.size
+
+
+def visible_on_items(difference: Difference, num_tests: int = 1) -> float:
+    """The same with any number of seeds: what these test items can show at all; 0 if they are not known."""
+    return _noncentrality(1e6, ALPHA / num_tests) * math.sqrt(difference.item_variance)
+
+
+def seeds_needed(difference: Difference, effect: float, num_tests: int = 1, test_per_train: float = 0.0) -> int | None:
+    """How many seeds in all show a true difference of this size with the power `_POWER`.
+
+    Args:
+        difference: Of which the spread is taken, as in `smallest_visible`.
+        effect: The difference to plan for. That of few seeds is no plan: the largest of several is mostly chance.
+        num_tests: As in `smallest_visible`.
+        test_per_train: As in `t_interval`.
+
+    Returns:
+        At least `FEW_SEEDS`; None for a difference that cannot be tested, and for more than `_MOST_SEEDS` seeds.
+    """
+    if not difference.errors:
+        return None
+    variance = difference.errors[-1].size ** 2 / (1 / difference.interval.num + test_per_train)
+
+    def visible(num: int) -> float:
+        error = math.sqrt(variance * (1 / num + test_per_train) + difference.item_variance)
+        return _noncentrality(num - 1, ALPHA / num_tests) * error
+
+    # The smallest visible difference falls with the number of seeds; `bisect` needs values that rise.
+    planned = range(FEW_SEEDS, _MOST_SEEDS + 1)
+    place = bisect_left(planned, -effect, key=lambda num: -visible(num))
+    return planned[place] if place < len(planned) else None
+
+
+def is_futile(difference: Difference, num_tests: int = 1) -> bool:
+    """Whether further looks will hardly find a difference: its chance at the last one, were the seen difference true.
+
+    Stopping for this reason can only lower the share of false claims.
+    """
     from scipy import special
 
-    critical = special.stdtrit(error.freedom, 1 - ALPHA / num_tests / 2)
-    # The noncentrality at which |t| exceeds the critical value with the power `_POWER`; the other tail is negligible.
-    return float(special.nctdtrinc(error.freedom, 1 - _POWER, critical)) * error.size
+    looks = difference.looks
+    if looks is None or looks.reached >= looks.seeds[-1] or looks.reached < looks.seeds[0] or not difference.errors:
+        return False
+    num, most = difference.interval.num, looks.seeds[-1]
+    variance = difference.errors[-1].size ** 2 * num
+    level = looks.last_level(ALPHA / num_tests)
+    needed = -float(special.ndtri(level / 2)) * math.sqrt(variance / most + difference.item_variance)
+    # Given the mean so far, the mean at the end varies by the seeds that are left.
+    rest = math.sqrt(variance * max(most - num, 1)) / most
+    return float(special.ndtr((abs(difference.interval.mean) - needed) / max(rest, 1e-300))) < _FUTILE
+
+
+def _noncentrality(freedom: float, level: float) -> float:
+    """That at which |t| exceeds its critical value with the power `_POWER`; the other tail is negligible."""
+    from scipy import special
+
+    return float(special.nctdtrinc(freedom, 1 - _POWER, special.stdtrit(freedom, 1 - level / 2)))
 
 
 def collapse_bound(num_collapsed: int, num_runs: int) -> float:

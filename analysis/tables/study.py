@@ -44,19 +44,25 @@ def _table(name: str, compared: Comparison) -> ReportTable:
 def _in_order(compared: Comparison) -> tuple[list[Arm], dict[int, str]]:
     """One row for each arm, best first, and the constant predictor; then the rows to fold, by where each kind starts.
 
-    Folded are the scores at the tuned threshold, and the arms whose runs all predict one class only.
+    Folded are the scores at the threshold that was not declared, and the arms whose runs all predict one class only.
     """
     arms = sorted(compared.arms, key=lambda arm: (arm.name == CONSTANT, math.isnan(arm.score.mean), -arm.score.mean))
-    tuned = [arm for arm in arms if arm.at_tuned_threshold]
-    dead = [arm for arm in arms if arm.collapsed and arm.collapsed == arm.score.num]
-    first = [arm for arm in arms if arm not in tuned and arm not in dead]
+    others = [arm for arm in arms if not arm.is_primary]
+    dead = [arm for arm in arms if arm not in others and arm.collapsed and arm.collapsed == arm.score.num]
+    first = [arm for arm in arms if arm not in others and arm not in dead]
     if all(arm.name == CONSTANT for arm in first):
         first, dead = [*dead, *first], []
     kinds = (
-        (len(first), tuned, "At the threshold tuned on dev"),
-        (len(first) + len(tuned), dead, "Arms whose runs all collapsed"),
+        (len(first), others, f"Not compared, {_other_threshold(compared)}"),
+        (len(first) + len(others), dead, "Arms whose runs all collapsed"),
     )
-    return [*first, *tuned, *dead], {start: name for start, rows, name in kinds if rows}
+    return [*first, *others, *dead], {start: name for start, rows, name in kinds if rows}
+
+
+def _other_threshold(compared: Comparison) -> str:
+    """Where the scores were taken that are not compared."""
+    is_tuned = any(arm.at_tuned_threshold and arm.is_primary for arm in compared.arms)
+    return compared.at_threshold.strip() if is_tuned else "at the threshold tuned on dev"
 
 
 def _numbers(arm: Arm) -> dict[str, Any]:
@@ -121,11 +127,11 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
     """The winner in bold; differences to the baseline that are not significant in grey."""
     marks: dict[tuple[int, str], Mark] = {}
     score, minus = shown.columns[1], shown.columns[3]
-    winner = decide(compared).winner
+    winner = compared.best if decide(compared).outcome == "winner" else None
     for number, arm in enumerate(arms):
         if winner and arm.name == winner.name:
             marks[number, score] = "bold"
-        if arm.difference and not arm.difference.is_significant:
+        if arm.is_primary and arm.difference and not arm.difference.is_significant:
             marks |= {(number, minus): "grey", (number, HOLM_P): "grey"}
         if arm.new_data and not arm.new_data.is_significant:
             marks |= {(number, _ON_NEW_DATA): "grey", (number, _HOLM_P_ON_NEW_DATA): "grey"}
@@ -133,10 +139,12 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
 
 
 def _notes(compared: Comparison) -> Iterator[str]:
+    looks = compared.declared.looks
+    over = f", and over the looks after {', '.join(map(str, looks))} seeds" if len(looks) > 1 else ""
     yield (
         "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
-        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more; a row with fewer is corrected over all rows. An "
-        f"interval excludes 0 exactly where p is at most {ALPHA}."
+        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more{over}. An interval excludes 0 exactly where p is "
+        f"at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (
@@ -154,11 +162,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
-    if any(arm.at_tuned_threshold for arm in compared.arms):
-        yield (
-            f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others "
-            f"with {compared.baseline}{compared.at_threshold}."
-        )
+    if any(not arm.is_primary for arm in compared.arms):
+        yield f"Scores {_other_threshold(compared)} are shown and not compared."
         threshold = schema.threshold_metric(compared.metric)
         tuned, used = (metric_values(compared.cells, name) for name in (threshold, f"{threshold}_used"))
         if num_unused := int((used.notna() & (used != tuned)).sum()):
@@ -182,7 +187,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
     )
     if compared.num_replaced:
         yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."
-    yield from _missing(compared.cells)
+    yield from _missing(compared.cells, is_in_looks=len(looks) > 1)
 
 
 def _tuning(compared: Comparison) -> Iterator[str]:
@@ -205,13 +210,13 @@ def _tuning(compared: Comparison) -> Iterator[str]:
         )
 
 
-def _missing(cells: pd.DataFrame) -> Iterator[str]:
-    """The seeds that some arms have and others lack."""
+def _missing(cells: pd.DataFrame, *, is_in_looks: bool) -> Iterator[str]:
+    """The seeds that some arms have and others lack; in looks, an arm lacks none after its last one."""
     seeds_by_arm = {str(arm): set(runs["seed"].dropna()) for arm, runs in cells.groupby("arm")}
     all_seeds = set().union(*seeds_by_arm.values())
     arms_by_missing: dict[str, list[str]] = {}
     for arm, seeds in seeds_by_arm.items():
-        if missing := sorted(all_seeds - seeds):
+        if missing := sorted(seed for seed in all_seeds - seeds if not is_in_looks or seed < max(seeds)):
             arms_by_missing.setdefault(", ".join(map(str, missing)), []).append(arm)
     for missing_seeds, arms in arms_by_missing.items():
         yield f"Missing: no cell of seed {missing_seeds} for {', '.join(arms)}."

@@ -14,22 +14,25 @@ from analysis.tables.base import in_markdown
 from dice_ray.errors import RunError, counted, one_line
 from dice_ray.tracking import schema
 
-ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
-"""Whether the arms can be told apart."""
-_ANSWERS: Final[dict[str, ToldApart]] = {
+Answer: TypeAlias = Literal["YES", "NO", "NOT YET", "CANNOT SAY", "TOO FEW SEEDS", "TOO FEW RUNS"]
+"""Whether an arm is better than the baseline."""
+_ANSWERS: Final[dict[str, Answer]] = {
     "nothing": "TOO FEW RUNS",
-    "all_collapsed": "NO",
+    "all_collapsed": "CANNOT SAY",
+    "useless": "CANNOT SAY",
+    "untested": "CANNOT SAY",
+    "flawed": "CANNOT SAY",
     "too_few_seeds": "TOO FEW SEEDS",
     "too_few": "TOO FEW RUNS",
+    "not_yet": "NOT YET",
+    "open": "NO",
+    "settled": "NO",
     "no_difference": "NO",
     "different": "YES",
+    "better": "YES",
     "winner": "YES",
 }
 """By the outcome of either kind of verdict."""
-_CAUTION: Final = (
-    "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
-    "choose the number of seeds before the first look"
-)
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,11 @@ class MoreSeeds:
     """The seeds that would answer the question of a study.
 
     Attributes:
-        num: How many in all, those that have run among them.
+        num: How many in all, those that have run among them; None for those up to the next look.
         arms: The arms to run them with; empty for those that have run.
     """
 
-    num: int
+    num: int | None = None
     arms: tuple[str, ...] = ()
 
     def words(self, command: str) -> list[str]:
@@ -53,7 +56,7 @@ class MoreSeeds:
         words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
         if arms:
             words = [word for before, word in zip(["", *words], words, strict=False) if "--arm" not in (before, word)]
-        return [*words, *arms, "--seeds", str(self.num)]
+        return [*words, *arms, *(["--seeds", str(self.num)] if self.num else [])]
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,6 @@ class Verdict:
         best: The winner and its score.
         more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
         settle: What would answer it instead of seeds; empty for nothing.
-        is_tested: Whether differences were tested, so that the test after more seeds is another one.
         cells: The cells of whose data the card shows the sizes.
     """
 
@@ -87,11 +89,10 @@ class Verdict:
     best: tuple[str, float] | None = None
     more: MoreSeeds | None = None
     settle: str = ""
-    is_tested: bool = False
     cells: pd.DataFrame | None = None
 
     @property
-    def answer(self) -> ToldApart:
+    def answer(self) -> Answer:
         """The answer to `question`."""
         return _ANSWERS[self.outcome]
 
@@ -115,23 +116,20 @@ class Card:
             empty one is not shown.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
-        is_tested: Whether differences were tested, so that the test after `settle` is another one.
     """
 
     name: str
     question: str
-    answer: ToldApart
+    answer: Answer
     use: str
     facts: Mapping[str, str]
     settle: str = ""
     is_command: bool = False
-    is_tested: bool = False
 
     @property
     def lines(self) -> dict[str, str]:
         """All lines under the answer, by label."""
         settle = {"to settle it": self.settle} if self.settle else {}
-        settle |= {"caution": _CAUTION} if self.is_command and self.is_tested else {}
         return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
 
     @property
@@ -162,7 +160,7 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
     facts = dict[str, str]()
     for label, text in verdict.facts.items():
         facts |= {label: text} | (sizes if label == "data" else {})
-    return Card(name, verdict.question, verdict.answer, verdict.use, facts, settle, is_command, verdict.is_tested)
+    return Card(name, verdict.question, verdict.answer, verdict.use, facts, settle, is_command)
 
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
@@ -171,4 +169,4 @@ def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
         return shlex.join(more.words(parent_tag(findings.frame, schema.COMMAND))), True
     except RunError:
         of = f" of {', '.join(more.arms)}" if more.arms else ""
-        return f"the same study with {counted(more.num, 'seed')}{of}", False
+        return f"the same study with {counted(more.num, 'seed') if more.num else 'more seeds'}{of}", False

@@ -51,7 +51,6 @@ def equal_budget(study: AtBudget) -> Verdict:
         metrics={(f"{study.metric} best of {budget}", arm.name): arm.scores[budget - 1].mean for arm in study.arms},
         more=more,
         settle=settle,
-        is_tested=study.is_decided,
     )
 
 

@@ -139,7 +139,7 @@ class Result:
         if not asked:
             return None
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
-        return replace(max(asked, key=lambda more: more.num), arms=tuple(arms))
+        return replace(max(asked, key=lambda more: more.num or 0), arms=tuple(arms))
 
     @property
     def next_study(self) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import library, tracking
+from dice_ray.api.looks import run_in_looks
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.reports import store_outcome
 from dice_ray.api.results import Result, interruptible
@@ -226,6 +228,11 @@ def ablate(
     num_settings: int | None = None,
     budget: int | None = None,
     crossed: bool = False,
+    until_settled: bool = False,
+    max_seeds: int = 20,
+    care: float | None = None,
+    threshold: Literal["tuned", "untuned"] | None = None,
+    again: bool = False,
     tune_shared: str | None = None,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
@@ -254,6 +261,11 @@ def ablate(
             them once, with the first setting and seed 1, the second and seed 2, and so on.
         budget: Number of drawn settings of which the best by dev counts, by default 4.
         crossed: Run every drawn setting with every seed: for the sources of variance.
+        until_settled: Compare the arms after 5, 10, 15, ... seeds, and run only those on that are not settled.
+        max_seeds: The most seeds of an arm, with until_settled.
+        care: The smallest difference that matters to you, in points of the metric: arms within it are equal.
+        threshold: At which the arms are compared, tuned on dev or untuned; by default tuned, where the task tunes one.
+        again: Run the baseline with other seeds too, as a control: a difference between the two is chance.
         tune_shared: Sweep whose best trial gives all arms the same settings, except those of the loss.
         tuned_from: Sweep whose best trial with the arm's loss gives the arm its settings; with tune_shared, those of
             the loss alone.
@@ -270,12 +282,14 @@ def ablate(
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
-    from dice_ray.tuning.study import StudyPlan, Variant
+    from dice_ray.tuning.study import OTHER_SEEDS, StudyPlan, Variant
     from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
+    library.folder_of("analysis")
+    from analysis.statistics.looks import looks_up_to
+
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
-    if seeds is not None and seeds < 1:
-        raise InputError(f"seeds must be at least 1, got {seeds}")
+    _check_seeds(seeds, until_settled, max_seeds, care, OTHER_SEEDS)
     name = check_name(name or valid_name(Path(study).stem))
     file = library.read_study(study)
     if losses:
@@ -302,6 +316,9 @@ def ablate(
     from search_spaces.draws import draws
 
     file = with_draws(study, file, draws, num_settings, budget, seeds, crossed=crossed)
+    if file.variants_are == "settings" and (until_settled or care):
+        raise InputError(f"{study} compares at equal tuning budget, over settings: give no until_settled and no care")
+    looks = () if file.variants_are == "settings" else looks_up_to(max_seeds) if until_settled else (seeds or 5,)
 
     def below(preset: str | Path) -> list[Layer]:
         return layers_of(preset, settings)
@@ -320,7 +337,10 @@ def ablate(
         layers=with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
-        seeds=tuple(range(1, (len(file.seeds) or seeds or 5) + 1)),
+        seeds=tuple(range(1, (len(file.seeds) or (max_seeds if until_settled else seeds or 5)) + 1)),
+        looks=looks,
+        care=care or 0.0,
+        threshold=threshold or "tuned",
         digest=resolve(base).with_data_name(data_name).splits().digest,
         variants={variant: content for variant, content in variants.items() if variant is not None},
         variants_are=file.variants_are,
@@ -336,16 +356,34 @@ def ablate(
             tuned_from,
             trial_timeout,
             name,
-            budget,
-            crossed,
+            [
+                *(["--budget", str(budget)] if budget else []),
+                *(["--crossed"] if crossed else []),
+                *(["--until-settled", "--max-seeds", str(max_seeds)] if until_settled else []),
+                *(["--care", f"{care:g}"] if care else []),
+                *(["--threshold", threshold] if threshold else []),
+                *(["--again"] if again else []),
+            ],
         ),
     )
     if tune_shared:
         plan = with_shared_settings(plan, runs_folder() / tune_shared)
     if tuned_from:
         plan = with_tuned_arms(plan, [runs_folder() / sweep for sweep in tuned_from])
+    if again:
+        plan = plan.with_control_again()
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     return run_plan(plan.with_contents(), driver, is_dry=dry_run)
+
+
+def _check_seeds(seeds: int | None, until_settled: bool, max_seeds: int, care: float | None, most: int) -> None:
+    for name, num in (("seeds", seeds), ("max_seeds", max_seeds)):
+        if num is not None and not 1 <= num < most:
+            raise InputError(f"{name} must be at least 1 and less than {most}, got {num}")
+    if until_settled and seeds is not None:
+        raise InputError(f"a study until its arms are settled must have max_seeds in place of seeds, got seeds {seeds}")
+    if care is not None and not 0 < care < math.inf:
+        raise InputError(f"care must be a difference above 0, in points of the metric, got {care}")
 
 
 def run_plan(plan: Plan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
@@ -365,7 +403,7 @@ def run_plan(plan: Plan, driver: Driver, *, is_dry: bool, register: str | None =
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
     with interruptible(plan.name, plan.name) as stop:
         driver = replace(driver, is_stopped=stop)
-        counts = runner.run(plan, folder, driver)
+        counts = run_in_looks(plan, folder, driver) if plan.num_looks > 1 else runner.run(plan, folder, driver)
         stop.check()
         return _result(plan, folder, counts, register)
 

@@ -71,6 +71,11 @@ _SPELLED: Final = {
     "format": _Spelling("--as", "READER"),
     "on_bad_row": _Spelling(kind=Literal["error", "skip"]),
     "threshold": _Spelling(metavar="auto|tuned|NUMBER"),
+    "ablate.threshold": _Spelling(metavar="tuned|untuned", kind=Literal["tuned", "untuned"]),
+    "until_settled": _Spelling("--until-settled"),
+    "care": _Spelling(metavar="POINTS"),
+    "again": _Spelling("--again"),
+    "max_seeds": _Spelling(least=1),
     "push": _Spelling(metavar="ORG/NAME"),
     "ablate.data": _Spelling(
         metavar="PRESET",

@@ -119,6 +119,7 @@ class Driver:
         max_hours: A sweep or study stops after this time, and can be resumed.
         show: Makes the screen; nothing is shown where not given.
         tags: The user's, of the run in MLflow, or of the parent run of a sweep or study.
+        notes: Lines to show first.
         is_stopped: Asked after each step whether to stop there, such that the work can be resumed.
     """
 
@@ -127,6 +128,7 @@ class Driver:
     max_hours: float | None = None
     show: Show | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     is_stopped: Callable[[], bool] = never
 
     def __post_init__(self) -> None:

@@ -280,7 +280,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
             reports = _once_each({variant: str(report) for variant, report in loaded.items()})
-            for line in [*reports, *map(str, plan.left_out()), *notes]:
+            for line in [*reports, *map(str, plan.left_out()), *notes, *driver.notes]:
                 screen.show(line)
 
         end = partial(end_driver, stderr=stderr, screens=screens, writer=writer)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -26,6 +26,10 @@ from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import Plan, Schedule, deciding_metric, quickest_and_slowest
 from dice_ray.tuning.ranking import best_arm
 
+AGAIN: Final = "control_again"
+"""The arm that is the baseline with other seeds."""
+OTHER_SEEDS: Final = 1000
+"""What its seeds are larger by."""
 VariantsAre: TypeAlias = Literal["data", "settings"]
 """What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
 settings drawn from a search space, which all arms are tuned by."""
@@ -68,6 +72,10 @@ class StudyPlan(Plan):
             the other settings of that arm. It differs from the baseline only by what the searches drew, and so shows
             how much that changes the score. With shared settings: the baseline with equal class weights, with the name
             of the baseline.
+        looks: The numbers of seeds after which the arms are compared: one if their number is fixed, several if arms
+            stop once they are settled, and none in a study of an older version. Those of the first call hold.
+        care: The smallest difference that matters to the user, in points of the metric; 0 for none.
+        threshold: At which the arms are compared, where the task tunes one; empty in a study of an older version.
         command: The command that runs it, without its seeds; empty for a study of an older version.
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
@@ -87,6 +95,9 @@ class StudyPlan(Plan):
     tuned: dict[str, str] = Field(default_factory=dict)
     tuned_settings: dict[str, StoredValues] = Field(default_factory=dict)
     controls: dict[str, str] = Field(default_factory=dict)
+    looks: tuple[int, ...] = ()
+    care: float = 0.0
+    threshold: Literal["", "tuned", "untuned"] = ""
     command: str = ""
     asked: Asked | None = None
 
@@ -128,7 +139,13 @@ class StudyPlan(Plan):
 
     def parent_tags(self) -> dict[str, str]:
         tags = {schema.KIND: self.kind, schema.BASELINE: self.baseline, schema.VARIANTS_ARE: self.variants_are}
-        optional = {schema.COMMAND: self.command, schema.BUDGET: str(self.budget or "")}
+        optional = {
+            schema.LOOKS: " ".join(map(str, self.looks)),
+            schema.CARE: f"{self.care:g}" if self.care else "",
+            schema.THRESHOLD: self.threshold,
+            schema.BUDGET: str(self.budget or ""),
+            schema.COMMAND: self.command,
+        }
         return tags | {tag: value for tag, value in optional.items() if value}
 
     def description(self, metric: str) -> str:
@@ -149,6 +166,10 @@ class StudyPlan(Plan):
         }
         tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
         return tags | {tag: value for tag, value in optional.items() if value}
+
+    @property
+    def num_looks(self) -> int:
+        return len(self.looks)
 
     @property
     def growing_command(self) -> str:
@@ -227,7 +248,7 @@ class StudyPlan(Plan):
             # Any seed shows whether two arms are the same, and a name without it is what users call the arm.
             name = self._cell(arm, 0, variant).name.rpartition("/")[0]
             try:
-                by_seed = ids[variant, arm] = self._ids(arm, variant, self._seeds_of(variant))
+                by_seed = ids[variant, arm] = self._ids(arm, variant, self._seeds_of(arm, variant))
             except ConflictError as error:
                 left_out.append(LeftOutArm(variant, arm, "; ".join(map(str, error.problems))))
                 problems += error.problems if arm == self.baseline else ()
@@ -243,9 +264,42 @@ class StudyPlan(Plan):
             self._cell(arm, seed, variant).model_copy(update={"id": by_seed[seed]})
             for seed in self.seeds
             for (variant, arm), by_seed in ids.items()
+            for seed in [seed + OTHER_SEEDS * (arm == AGAIN)]
             if seed in by_seed
         ]
         return Grid([cell for cell in cells if self.asked is None or cell in self.asked], left_out)
+
+    def with_control_again(self) -> StudyPlan:
+        """The plan with the baseline once more, with other seeds: a control that differs in nothing else."""
+        names = ("arms", "tuned", "tuned_settings")
+        copied: dict[str, dict[str, Any]] = {name: dict(getattr(self, name)) for name in names}
+        for by_arm in copied.values():
+            if self.baseline in by_arm:
+                by_arm[AGAIN] = by_arm[self.baseline]
+        return self.model_copy(update={**copied, "controls": self.controls | {AGAIN: self.baseline}})
+
+    def up_to_look(self, arms: Collection[str] | None) -> StudyPlan | None:
+        """The plan that asks for the seeds up to a look.
+
+        Args:
+            arms: Those that are not settled at the look that it asks for now; None for the first look, of all arms.
+
+        Returns:
+            None where no look is left, or no arm that is open.
+        """
+        now = max(self.asked.seeds) if self.asked and arms is not None else 0
+        if not (left := [look for look in self.looks if look > now]) or (arms is not None and not arms):
+            return None
+        names = self.arms if arms is None else {self.baseline, *arms, *(name for name in self.arms if name == AGAIN)}
+        return self.model_copy(
+            update={
+                "asked": Asked(
+                    arms=tuple(sorted(names)),
+                    seeds=tuple(seed for seed in self.seeds if seed <= left[0]),
+                    variants=tuple(sorted(self.variants)),
+                )
+            }
+        )
 
     def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
         """The id of a cell: a digest of the configuration that decides its numbers.
@@ -261,6 +315,11 @@ class StudyPlan(Plan):
         if (then := stored._variants_in_words) != (now := self._variants_in_words):
             return [f"{then} then, {now} now"]
         changed = []
+        for name in ("looks", "care", "threshold"):
+            then, now = getattr(stored, name), getattr(self, name)
+            is_given = len(now) > 1 if name == "looks" else now
+            if is_given and now != then and (then or name == "looks"):
+                changed.append(f"{name} {then or 'none'} then, {now} now, which holds from the first run on")
         for variant in [variant for variant in self.digests if variant in stored.digests]:
             # Where the settings below the arms differ, most arms do too: their lines would repeat it.
             for arm in [None, *(arm for arm in self.arms if arm in stored.arms)]:
@@ -306,7 +365,8 @@ class StudyPlan(Plan):
             arms = stored.variants[name].arms | self.variants[name].arms
             merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
         asked = self.asked or self._asked_for_all()
-        plan = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
+        declared = {name: getattr(stored, name) for name in ("looks", "care", "threshold")}
+        plan = self.model_copy(update={**merged, **declared, "seeds": seeds, "asked": None})
         plan = plan if asked == plan._asked_for_all() else plan.model_copy(update={"asked": asked})
         plan.grid()
         return plan
@@ -320,9 +380,10 @@ class StudyPlan(Plan):
         drawn = {} if variant is None else self.variants[variant].arms.get(arm, {})
         return TrialSpec(id="", params=self.arms[arm] | drawn, seed=seed, arm=arm, variant=variant)
 
-    def _seeds_of(self, variant: str | None) -> tuple[int, ...]:
+    def _seeds_of(self, arm: str, variant: str | None) -> tuple[int, ...]:
         seed = None if variant is None else self.variants[variant].seed
-        return self.seeds if seed is None else (seed,)
+        seeds = self.seeds if seed is None else (seed,)
+        return tuple(seed + OTHER_SEEDS for seed in seeds) if arm == AGAIN else seeds
 
     def _folder(self, variant: str | None) -> str | None:
         """The folder of the files of a variant; None without files, or where only its arms make a whole."""

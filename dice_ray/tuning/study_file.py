@@ -241,10 +241,9 @@ def command_of(
     tuned_from: Sequence[str],
     trial_timeout: float | None,
     name: str,
-    budget: int | None = None,
-    crossed: bool = False,
+    declared: Sequence[str] = (),
 ) -> str:
-    """The command that runs a study, without its numbers of seeds and of drawn settings.
+    """The command that runs a study, without its numbers of seeds and settings; `declared` are words of more options.
 
     >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
     'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
@@ -260,11 +259,9 @@ def command_of(
         "--tuned-from": tuned_from,
         "--trial-timeout": [f"{trial_timeout:g}"] if trial_timeout is not None else [],
         "--name": [name] * (name != study),
-        "--budget": [budget] if budget else [],
     }
     given = [word for option, values in options.items() for value in values for word in (option, str(value))]
-    given += ["--crossed"] * crossed
-    return shlex.join(["dice-ray", "ablate", study, *given])
+    return shlex.join(["dice-ray", "ablate", study, *given, *declared])
 
 
 def check_test(config: RunConfig) -> None:

@@ -15,6 +15,7 @@ def study(
     """A study and its cells: the scores of each arm by seed, NaN for a cell that failed."""
     rows: list[dict[str, Any]] = [
         {"id": "study", "name": "a study", "kind": "study", "tags.metric": metric, "tags.baseline": baseline}
+        | {"tags.threshold": "untuned"}
     ]
     for arm, scores in arms.items():
         for seed, score in enumerate(scores):

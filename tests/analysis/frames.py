@@ -23,6 +23,7 @@ def study(
 ) -> Findings:
     """A study of these cells: arm, seed, and whatever columns a test needs."""
     parent = {"id": "study", "name": "study", "kind": "study", "tags.metric": metric, "tags.baseline": baseline}
+    parent["tags.threshold"] = "untuned"
     rows = [
         {"id": f"{cell['arm']}-{cell['seed']}-{number}", "kind": "cell", "parent": "study", "state": "done"}
         | dict(cell)

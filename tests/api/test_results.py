@@ -96,7 +96,7 @@ def test_the_best_of_a_study_is_its_winner() -> None:
     assert compared.best.score == pytest.approx(0.621)
     (headline,) = compared.headlines
     assert headline == compared.report().summary[0]
-    assert headline.startswith("Winner: dice")
+    assert headline.startswith("Better than cross_entropy")
     assert compared.more_seeds is None
 
 

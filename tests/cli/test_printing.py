@@ -100,7 +100,7 @@ def test_the_result_of_a_study_opens_with_its_verdict(capsys: pytest.CaptureFixt
     print_result(lambda **_: study(6), {}, as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["best"]["name"] == "dice"
-    assert document["headlines"][0].startswith("Winner: dice")
+    assert document["headlines"][0].startswith("Better than cross_entropy")
 
 
 def test_a_resumed_study_names_the_command_with_more_seeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.statistics.intervals import ALPHA, FEW_SEEDS, paired_difference
-from analysis.statistics.power import MOST_SEEDS, collapse_bound, seeds_needed, smallest_visible
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference, StandardError, paired_difference
+from analysis.statistics.looks import Looks
+from analysis.statistics.power import collapse_bound, is_futile, seeds_needed, smallest_visible, visible_on_items
 
 
 def power(difference: float, spread: float, num: int, level: float = ALPHA, test_per_train: float = 0.0) -> float:
@@ -19,56 +21,64 @@ def power(difference: float, spread: float, num: int, level: float = ALPHA, test
     return float(stats.nct.sf(t, num - 1, noncentrality) + stats.nct.cdf(-t, num - 1, noncentrality))
 
 
+def seen(differences: Sequence[float], test_per_train: float = 0.0, looks: Looks | None = None) -> Difference:
+    """A paired difference over these seeds, of scores without limits."""
+    zeros, limits = dict.fromkeys(range(len(differences)), 0.0), (-math.inf, math.inf)
+    return paired_difference(dict(enumerate(differences)), zeros, test_per_train, limits, looks)
+
+
 @pytest.mark.parametrize(("num_tests", "test_per_train"), [(1, 0.0), (5, 0.0), (5, 0.02)])
 def test_the_fewest_seeds_with_this_power(num_tests: int, test_per_train: float) -> None:
-    differences = [0.03, 0.01, -0.01, 0.025]
-    num = seeds_needed(differences, num_tests, test_per_train)
+    differences, planned = [0.03, 0.01, -0.01, 0.025], 0.014
+    num = seeds_needed(seen(differences, test_per_train), planned, num_tests, test_per_train)
     assert num is not None
-    known = float(np.mean(differences)), float(np.std(differences, ddof=1))
-    assert power(*known, num, ALPHA / num_tests, test_per_train) >= 0.8
-    assert power(*known, num - 1, ALPHA / num_tests, test_per_train) < 0.8
-    assert seeds_needed([-each for each in differences], num_tests, test_per_train) == num
+    spread = float(np.std(differences, ddof=1))
+    assert power(planned, spread, num, ALPHA / num_tests, test_per_train) >= 0.8
+    assert power(planned, spread, num - 1, ALPHA / num_tests, test_per_train) < 0.8
 
 
 @pytest.mark.parametrize("num", [2, 3, 10, 30])
 def test_the_smallest_visible_difference_has_this_power(num: int) -> None:
     differences = np.random.default_rng(num).normal(0.02, 0.05, num).tolist()
-    visible = smallest_visible(differences, 4, 0.1)
+    visible = smallest_visible(seen(differences, 0.1), 4)
     assert power(visible, float(np.std(differences, ddof=1)), num, ALPHA / 4, 0.1) == pytest.approx(0.8, abs=1e-4)
 
 
-def test_a_difference_as_large_as_planned_is_found_in_four_of_five_studies() -> None:
-    differences = [0.03, 0.01, -0.01, 0.025]
-    num = seeds_needed(differences)
-    assert num is not None
-    drawn = np.random.default_rng(0).normal(np.mean(differences), np.std(differences, ddof=1), (2000, num))
-    found = [paired_difference(dict(enumerate(each)), dict.fromkeys(range(num), 0.0)).p <= ALPHA for each in drawn]
-    assert np.mean(found) == pytest.approx(0.8, abs=0.03)
+def test_few_items_hide_a_difference_from_any_number_of_seeds() -> None:
+    """By simulation: 80 % of draws of the items show so large a true difference, were there no other spread."""
+    of_items, of_seeds = StandardError(0.02, 1e6), StandardError(1e-6, 4)
+    both = StandardError(math.hypot(0.02, 1e-6), 1e6)
+    difference = Difference.tested(0.0, 5, (both, of_seeds), 1.0)
+    visible = visible_on_items(difference, 2)
+    drawn = np.random.default_rng(0).normal(visible, of_items.size, 20_000)
+    assert np.mean(drawn > stats.norm.isf(ALPHA / 4) * of_items.size) == pytest.approx(0.8, abs=0.01)
+    assert seeds_needed(difference, 0.9 * visible, 2) is None
+    assert visible_on_items(seen([0.1, 0.2])) == 0
 
 
-def test_a_difference_that_is_not_significant_asks_for_more_seeds_than_it_has() -> None:
-    rng = np.random.default_rng(1)
-    for num in (5, 10):
-        for differences in rng.normal(0.01, 0.02, (50, num)):
-            needed = seeds_needed(differences.tolist(), 3)
-            if paired_difference(dict(enumerate(differences)), dict.fromkeys(range(num), 0.0)).p * 3 > ALPHA:
-                assert needed is None or needed > num
-
-
-def test_a_clear_difference_needs_the_fewest_seeds_of_a_claim() -> None:
-    assert seeds_needed([0.2, 0.21, 0.19]) == FEW_SEEDS
+def test_an_arm_is_futile_where_its_chance_at_the_last_look_is_small() -> None:
+    """Against the chance by simulation of the seeds that are left, with the seen difference as the true one."""
+    rng = np.random.default_rng(0)
+    level = Looks((5, 10, 15, 20), 20).level(ALPHA)
+    for shift in (0.0, 0.4, 0.8, 1.2):
+        differences = np.array([-1.0, 1.2, 0.4, -0.8, 0.2, 1.0, -1.2, 0.8, -0.4, -0.2]) + shift
+        rest = rng.normal(differences.mean(), differences.std(ddof=1), (20_000, 10))
+        whole = np.hstack([np.tile(differences, (20_000, 1)), rest])
+        chance = np.mean(stats.ttest_1samp(whole, 0, axis=1).pvalue <= level)
+        if abs(chance - 0.1) > 0.03:
+            assert is_futile(seen(differences.tolist(), looks=Looks((5, 10, 15, 20), 10))) == (chance < 0.1)
+    assert not is_futile(seen([0.0, 0.1])), "a fixed number of seeds is not stopped"
 
 
 def test_where_no_number_can_be_given() -> None:
-    for unknown in ([], [0.1], [0.1, 0.1], [0.0] * 5):
-        assert seeds_needed(unknown) is None
-        assert math.isnan(smallest_visible(unknown))
-    assert seeds_needed([0.1, -0.1]) is None
-    assert seeds_needed([0.02, -0.02, 0.001, -0.0009]) is None
-    assert power(0.000025, 0.0163, MOST_SEEDS) < 0.8
+    for unknown in ([], [0.1]):
+        assert seeds_needed(seen(unknown), 0.1) is None
+        assert not smallest_visible(seen(unknown)) > 0
+    assert seeds_needed(seen([0.2, 0.21, 0.19]), 0.2) == FEW_SEEDS
+    assert seeds_needed(seen([0.02, -0.02, 0.001, -0.0009]), 0.0001) is None
     # Nadeau and Bengio's variance does not fall to 0 with more seeds.
-    assert seeds_needed([0.03, -0.01, 0.02], test_per_train=0.0) == 22
-    assert seeds_needed([0.03, -0.01, 0.02], test_per_train=0.2) is None
+    assert seeds_needed(seen([0.03, -0.01, 0.02]), 0.0133) == 22
+    assert seeds_needed(seen([0.03, -0.01, 0.02], 0.2), 0.0133, test_per_train=0.2) is None
 
 
 @pytest.mark.parametrize(("num_collapsed", "num_runs"), [(0, 10), (1, 10), (0, 3), (7, 9)])
