@@ -14,9 +14,9 @@ from analysis.tables.base import in_markdown
 from dice_ray.errors import RunError, counted, one_line
 from dice_ray.tracking import schema
 
-Answer: TypeAlias = Literal["YES", "NO", "NOT YET", "CANNOT SAY", "TOO FEW SEEDS", "TOO FEW RUNS"]
+CardAnswer: TypeAlias = Literal["YES", "NO", "NOT YET", "CANNOT SAY", "TOO FEW SEEDS", "TOO FEW RUNS"]
 """Whether an arm is better than the baseline."""
-_ANSWERS: Final[dict[str, Answer]] = {
+_ANSWERS: Final[dict[str, CardAnswer]] = {
     "nothing": "TOO FEW RUNS",
     "all_collapsed": "CANNOT SAY",
     "useless": "CANNOT SAY",
@@ -92,7 +92,7 @@ class Verdict:
     cells: pd.DataFrame | None = None
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> CardAnswer:
         """The answer to `question`."""
         return _ANSWERS[self.outcome]
 
@@ -120,7 +120,7 @@ class Card:
 
     name: str
     question: str
-    answer: Answer
+    answer: CardAnswer
     use: str
     facts: Mapping[str, str]
     settle: str = ""

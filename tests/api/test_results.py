@@ -96,7 +96,7 @@ def test_the_best_of_a_study_is_its_winner() -> None:
     assert compared.best.score == pytest.approx(0.621)
     (headline,) = compared.headlines
     assert headline == compared.report().summary[0]
-    assert headline.startswith("Better than cross_entropy")
+    assert headline.startswith("Better than plain")
     assert compared.more_seeds is None
 
 
@@ -116,7 +116,7 @@ def test_the_runs_of_a_study_are_read_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_study_of_two_seeds_has_no_best_and_asks_for_more() -> None:
     compared = study(2)
-    with pytest.raises(RunError, match=r"compare has none: Too few seeds .* Run 3 more\."):
+    with pytest.raises(RunError, match=r"compare has none: Too few seeds"):
         _ = compared.best
     assert compared.more_seeds is not None
     assert (compared.more_seeds.num, compared.more_seeds.arms) == (5, ())
