@@ -202,11 +202,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 suggestion = _suggestion(path, siblings, known)
                 problem = Problem(path, "is not a key", suggestion=suggestion, known=tuple(siblings))
             case "branch":
-                got, unknown, branches, chosen = itemgetter("got", "unknown", "known", "chosen")(detail["ctx"])
-                if len(chosen) > 1:
-                    got = f"{len(chosen)}: {' and '.join(f'{path}.{name}' for name in chosen)}"
-                    problems.append(Problem(path, "must be one choice", got))
-                    continue
+                got, unknown, branches = itemgetter("got", "unknown", "known")(detail["ctx"])
                 suggestion = _suggestion(f"{path}.{unknown}", branches, known) if unknown else None
                 must = "must be one of the known names"
                 problem = Problem(path, must, got, suggestion=suggestion, known=tuple(branches))
@@ -317,15 +313,14 @@ def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
         return {name: {} if body is None else body}
     names = [str(name) for name in value] if isinstance(value, Mapping) else []
     unknown = next((name for name in names if name not in branches), "")
+    if len(names) > 1 and not unknown:
+        raise PydanticCustomError(
+            "several", "must be one choice, and {names} are chosen", {"names": " and ".join(names)}
+        )
     raise PydanticCustomError(
         "branch",
         "must be one of the known names",
-        {
-            "got": " and ".join(names) or shown(value),
-            "unknown": unknown,
-            "known": list(branches),
-            "chosen": [] if unknown else names,
-        },
+        {"got": " and ".join(names) or shown(value), "unknown": unknown, "known": list(branches)},
     )
 
 

@@ -89,7 +89,10 @@ SECTIONS = "Known: loss, training, weights, sizes."
     [
         ({"loss": "focl"}, f"{UNKNOWN_BRANCH} focl; did you mean loss.focal? {BRANCHES}"),
         ({"loss": {"gamma": 1}}, f"{UNKNOWN_BRANCH} gamma; did you mean loss.focal.gamma? {BRANCHES}"),
-        ({"loss": {"focal": {}, "tversky": {}}}, "loss: must be one choice, got 2: loss.focal and loss.tversky"),
+        (
+            {"loss": {"focal": {}, "tversky": {}}},
+            "loss: must be one choice, and focal and tversky are chosen, got {'focal': {}, 'tversky': {}}",
+        ),
         ({"loss": 3}, f"{UNKNOWN_BRANCH} 3. {BRANCHES}"),
         (
             {"loss": {"focal": {"alpha": 1}}},

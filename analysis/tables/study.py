@@ -15,6 +15,7 @@ from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
 from analysis.verdict.over_seeds import is_one_search, over_seeds
+from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
 _ON_NEW_DATA: Final = "on new data"
@@ -167,10 +168,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
         threshold = schema.threshold_metric(compared.metric)
         tuned, used = (metric_values(compared.cells, name) for name in (threshold, f"{threshold}_used"))
         if num_unused := int((used.notna() & (used != tuned)).sum()):
-            yield (
-                f"Predictions of {num_unused} of {int(tuned.notna().sum())} runs do not use the tuned threshold: their "
-                "dev has fewer than 5 positives to tune it on, or does not show on held-out folds that it is better."
-            )
+            runs = counted(num_unused, "run")
+            yield f"Predictions of {runs} use no tuned threshold: dev has too few positives, or does not favour it."
     if any(arm.pr_auc for arm in compared.arms):
         yield (
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "

@@ -289,6 +289,7 @@ def ablate(
     from analysis.statistics.looks import looks_up_to
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
+    check_whole(seeds=seeds, max_seeds=max_seeds, num_settings=num_settings, budget=budget)
     _check_seeds(seeds, until_settled, max_seeds, care, OTHER_SEEDS)
     name = check_name(name or valid_name(Path(study).stem))
     file = library.read_study(study)

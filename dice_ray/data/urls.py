@@ -28,8 +28,7 @@ def expanded(text: str, setting: str = "data.source.files.folder") -> str:
         must = f"{setting} {text!r}: the variable {error.args[0]} must be set"
         if error.args[0] == "DICE_RAY_DATA":
             must += (
-                " to the folder with the folders of published data, which do not come with dice_ray (docs/presets.md "
-                "says where to get them). The presets named synthetic_... generate theirs"
+                " to the folder of published data (docs/presets.md: where to get them); synthetic_... presets need none"
             )
         raise DataError(must) from None
     except ValueError as error:

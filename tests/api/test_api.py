@@ -487,7 +487,7 @@ def test_a_dry_run_refuses_what_the_run_would() -> None:
         with pytest.raises(InputError, match=f"max_hours must be a number above 0, got {wrong!r}"):
             api.tune("synthetic_pairs", max_hours=wrong)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="seeds must be a whole number, got '2'"):
-        api.resume("nothing", seeds="2")  # type: ignore[arg-type]
+        api.ablate(seeds="2")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="a loss that is an object must be the argument `loss`"):
         api.train("synthetic_pairs", {"loss": print}, dry_run=True)
     with pytest.raises(InputError, match="register"):
