@@ -167,9 +167,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
         yield f"Scores {_other_threshold(compared)} are shown and not compared."
         threshold = schema.threshold_metric(compared.metric)
         tuned, used = (metric_values(compared.cells, name) for name in (threshold, f"{threshold}_used"))
-        if num_unused := int((used.notna() & (used != tuned)).sum()):
-            runs = counted(num_unused, "run")
-            yield f"Predictions of {runs} use no tuned threshold: dev has too few positives, or does not favour it."
+        if num := int((used.notna() & (used != tuned)).sum()):
+            yield f"Predictions of {counted(num, 'run')} use no tuned threshold: dev has few positives or no gain."
     if any(arm.pr_auc for arm in compared.arms):
         yield (
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "

@@ -63,6 +63,7 @@ _SPELLED: Final = {
     "encoders": _Spelling("--encoder", "ENCODER"),
     "arms": _Spelling("--arm", "ARM"),
     "tune_shared": _Spelling(metavar="SWEEP"),
+    "tuned_from": _Spelling(metavar="SWEEP"),
     "presets": _Spelling(metavar="NAME..."),
     "text_columns": _Spelling("--text-column", "COLUMN"),
     "label_column": _Spelling(metavar="COLUMN"),
@@ -78,15 +79,9 @@ _SPELLED: Final = {
     "max_seeds": _Spelling(least=1),
     "push": _Spelling(metavar="ORG/NAME"),
     "ablate.data": _Spelling(
-        metavar="PRESET",
-        help="Preset whose data the arms are compared on: a name or a YAML file; by default those that the study names",
+        metavar="PRESET", help="Preset whose data are used; by default those that the study names."
     ),
     "ablate.seeds": _Spelling(least=1),
-    "ablate.tuned_from": _Spelling(
-        metavar="SWEEP",
-        help="Sweep whose best trial with the arm's loss gives the arm its settings; with --tune-shared, those of the "
-        "loss alone",
-    ),
     "evaluate.data": _Spelling(metavar="dev|test|FILE", help="A split, or a file with labels or its URL."),
     "doctor.preset": _Spelling(
         help="Preset whose data and encoder every machine must have: a name or the path of a YAML file; by default the "
@@ -170,7 +165,10 @@ _KINDS: Final = {"bool": bool, "int": int, "float": float, "Path": Path}
 
 
 def _sentences(function: str) -> dict[str, str]:
-    """What the Args section of a function of the api says of each parameter; `As in f` is what that of f says."""
+    """What the Args section of a function of the api says of each parameter; `As in f` is what that of f says.
+
+    Other parameters are named as options.
+    """
     section = (inspect.getdoc(getattr(api, function)) or "").partition("Args:\n")[2].partition("\n\n")[0]
     found = {}
     for name, text in re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section, re.MULTILINE):
@@ -178,7 +176,8 @@ def _sentences(function: str) -> dict[str, str]:
         if other := re.match(r"As in `(\w+)`(.*)", sentence):
             sentence = _sentences(other[1])[name].rstrip(".") + (other[2] or ".")
         found[name] = sentence
-    return found
+    options = re.compile("|".join(rf"\b{name}\b" for name in found if "_" in name) or "(?!)")
+    return {name: options.sub(lambda name: f"--{name[0].replace('_', '-')}", text) for name, text in found.items()}
 
 
 def _tags(written: list[str]) -> dict[str, str]:

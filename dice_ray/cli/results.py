@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _STATES = {"done": "finished", "killed": "interrupted", "pruned": "stopped early"}
 """What the states of runs are called where MLflow and JSON documents have names of their own."""
-_LONGEST_SETTING = 60
 
 
 def report(
@@ -224,9 +223,7 @@ def _print_runs(compared: list[ComparedRun]) -> None:
         score = "" if run.score is None else f"{run.score:.4f}" if metric else f"{run.metric} {run.score:.4f}"
         params = run.params if "/" in run.run else without_defaults(run.params)  # of runs alone, nearly all may differ
         written = (f"{path}={shortened(value, 4)}" for path, value in params.items())
-        settings = " ".join(
-            each if len(each) <= _LONGEST_SETTING else f"{each[:_LONGEST_SETTING]}..." for each in written
-        )
+        settings = " ".join(each if len(each) <= 60 else f"{each[:60]}..." for each in written)
         state = _STATES.get(run.state, run.state)
         state = f"rerun, {state}" if run.rerun_of else state
         score += f" (mean of {run.reruns} reruns)" if run.reruns else ""

@@ -25,12 +25,9 @@ def expanded(text: str, setting: str = "data.source.files.folder") -> str:
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:
-        must = f"{setting} {text!r}: the variable {error.args[0]} must be set"
-        if error.args[0] == "DICE_RAY_DATA":
-            must += (
-                " to the folder of published data (docs/presets.md: where to get them); synthetic_... presets need none"
-            )
-        raise DataError(must) from None
+        name, to = error.args[0], " to the folder of published data: docs/presets.md says where to get them"
+        must = f"the variable {name} must be set{to if name == 'DICE_RAY_DATA' else ''}"
+        raise DataError(f"{setting} {text!r}: {must}") from None
     except ValueError as error:
         raise DataError(f"{setting} {text!r}: {error}; write `$$` for a dollar sign") from None
 

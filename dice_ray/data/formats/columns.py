@@ -86,9 +86,7 @@ class _LabelledColumns(ColumnsBranch, ABC):
         values = self.with_label(values)
         if "label" not in values:  # to predict, each row is kept
             return self.record(line, values, [])
-        label = values["label"]
-        if label != label:  # NaN, by which pandas marks a missing value and which Parquet can hold
-            label = None
+        label = values["label"] if values["label"] == values["label"] else None  # NaN is a missing value of pandas
         items = label if isinstance(label, list) else [] if label is None else [label]
         if not all(isinstance(item, str | int | float) and item == item for item in items):
             return Bad(line, f"a label as {self.used().get('label', 'label')!r}", shown(label))
