@@ -145,7 +145,8 @@ def _checked(run: Run, moment: str, store: str, seconds: float | None) -> Try:
     if run.longest > PATIENCE:
         faults.append(f"a call of the run took {run.longest:.1f} s")
     expected = Counter(("dev/f1", step, score) for step, score in run.points)
-    expected[("dev/best_f1", run.points[-1][0], max(score for _, score in run.points))] += 1
+    step, best = max(run.points, key=lambda point: point[1])
+    expected[("dev/best_f1", step, best)] += 1  # at the step of its checkpoint
     points = curves(EXPERIMENT, store)
     points = points[points["id"] == run.key]
     stored = Counter(points[["metric", "step", "value"]].itertuples(index=False, name=None))
