@@ -147,6 +147,59 @@ def test_few_settings_or_seeds_and_collapsed_runs_make_no_claim() -> None:
         assert of(drawn_settings(DEV, test, collapsed="true")).outcome == "all_collapsed"
 
 
+ONCE = np.random.default_rng(2).normal(0.6, 0.05, (3, 24, 1))
+NAMES = ("cross_entropy", "dice", "focal")
+
+
+def once(test: np.ndarray = ONCE, budget: str | None = "4", **tags: str) -> pd.DataFrame:
+    """A study of 24 settings with a seed each."""
+    frame = drawn_settings(test, test, NAMES[: len(test)], one_seed=True, **tags)
+    return frame if budget is None else frame.assign(**{"tags.budget": budget})
+
+
+def test_of_one_seed_a_setting_the_test_is_that_of_the_jackknife_over_settings() -> None:
+    """Finds the variance of one arm in place of the difference's, and N - 1 degrees of freedom: 8 % false claims."""
+    made = of(once())
+    assert (made.num_draws, made.is_crossed, made.budget, made.deviations) == (24, False, 4, {})
+    whole, left_out = (best_of(each, each, 4).item() for each in (ONCE[1], ONCE[0])), []
+    for left in range(24):
+        rest_ANR = np.delete(ONCE, left, 1)
+        dice_left, plain_left = (best_of(each, each, 4).item() for each in (rest_ANR[1], rest_ANR[0]))
+        left_out.append(dice_left - plain_left)
+    of_dice, of_plain = whole
+    values = 24 * (of_dice - of_plain) - 23 * np.array(left_out)
+    dice = next(arm for arm in made.arms if arm.name == "dice")
+    (error,) = dice.differences[4].errors
+    assert dice.differences[4].interval.mean == pytest.approx(values.mean())
+    assert error.size == pytest.approx(values.std(ddof=1) / np.sqrt(24))
+    ranked = [math.comb(below, 3) / math.comb(24, 4) for below in range(24)]
+    assert error.freedom == pytest.approx(1 / sum(chance**2 for chance in ranked))
+    assert error.freedom == pytest.approx(7 * 24 / 16, rel=0.1)
+    (wider,) = next(arm for arm in of(once(test_per_train="0.25")).arms if arm.name == "dice").differences[4].errors
+    assert wider.size == pytest.approx(values.std(ddof=1) * math.sqrt(1 / 24 + 0.25)), "each setting drew its own split"
+
+
+def test_a_setting_counts_once_all_arms_have_run_with_it() -> None:
+    """Finds a block of one seed, which is one setting, in place of all settings."""
+    part = once().iloc[:-3]
+    made = of(part)
+    assert (made.num_draws, made.num_left_out) == (21, 6)
+    failed = ONCE.copy()
+    failed[1, :2] = np.nan
+    made = of(once(failed))
+    assert (made.num_draws, made.num_failed, made.outcome) == (24, {"dice": 2}, "no_difference")
+
+
+def test_the_budget_is_that_of_the_plan() -> None:
+    """Without it, as in studies of older versions, it is a third; and only settings beside it make a search."""
+    assert [of(once(budget=budget)).budget for budget in ("4", "2", None)] == [4, 2, 8]
+    assert of(once(budget="13")).outcome == "too_few", "two searches of 13 share some of 24 settings"
+    assert of(once(ONCE[:, :3])).budget == 3
+    crossed = drawn_settings(DEV, TEST).assign(**{"tags.budget": "4"})
+    assert (of(crossed).budget, of(crossed).outcome, of(crossed).is_crossed) == (4, "different", True)
+    assert of(crossed.assign(**{"tags.budget": "5"})).outcome == "too_few"
+
+
 def test_data_sets_and_encoders_have_a_comparison_each() -> None:
     """Settings of two data sets together would be paired by name only."""
     frames = [drawn_settings(DEV, TEST, data=data) for data in ("mrpc", "qqp")]
