@@ -89,6 +89,7 @@ class AtBudget:
         num_seeds: The number of seeds that each setting was run with.
         is_crossed: Whether these are the same for all settings.
         planned_budget: The number of settings of which the best is compared; None for a third of them.
+        own: By arm, the paths in which its settings differ from each other, and those of some other arm do not.
         varied: The paths that the settings differ in, of a crossed study.
         deviations: Likewise, the standard deviations of the test score by what it varies with.
         without_score: The arms of which no run has a score, which are not compared.
@@ -108,6 +109,7 @@ class AtBudget:
     num_seeds: int = 0
     is_crossed: bool = True
     planned_budget: int | None = None
+    own: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     varied: tuple[str, ...] = ()
     deviations: Mapping[str, Interval] = field(default_factory=dict)
     without_score: tuple[str, ...] = ()
@@ -219,6 +221,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str, budge
         num_seeds=num_seeds,
         is_crossed=is_crossed,
         planned_budget=budget,
+        own=_own(cells.loc[block.index]),
         varied=_varied(cells.loc[block.index]) if is_crossed else (),
         deviations=deviations(test_ANR) if is_crossed else {},
         without_score=without_score,
@@ -238,6 +241,13 @@ def _varied(cells: pd.DataFrame) -> tuple[str, ...]:
     params = all_params(cells)
     num_values = params.groupby(tag_values(cells, schema.VARIANT)).nunique(dropna=False).max()
     return tuple(map(str, params.columns[(params.nunique(dropna=False) > 1) & (num_values == 1)]))
+
+
+def _own(cells: pd.DataFrame) -> dict[str, tuple[str, ...]]:
+    params = all_params(cells)
+    is_varied = params.groupby(cells["arm"]).nunique() > 1
+    own = is_varied.loc[:, ~is_varied.all()]
+    return {str(arm): paths for arm, row in own.iterrows() if (paths := tuple(map(str, own.columns[row])))}
 
 
 def _counts(runs: pd.DataFrame, name: str) -> dict[str, int]:

@@ -32,6 +32,7 @@ class _MoreSettings(MoreSeeds):
 def equal_budget(study: AtBudget) -> Verdict:
     """The verdict on the arms of a study of drawn settings."""
     budget, is_search = study.budget, study.budget > 1
+    settings = "".join([_SAME_SETTINGS, *(f"; {arm} its own {', '.join(own)} too" for arm, own in study.own.items())])
     more, settle = _to_settle(study)
     return Verdict(
         place=study.place,
@@ -43,7 +44,7 @@ def equal_budget(study: AtBudget) -> Verdict:
         facts={
             "data": study.place,
             "metric": study.metric,
-            "design": f"tuned each, with the search repeated: {_SAME_SETTINGS}" if is_search else _SAME_SETTINGS,
+            "design": f"tuned each, with the search repeated: {settings}" if is_search else settings,
             "budget": f"the best of {counted(budget, 'setting')} by dev, of {study.num_draws}" if is_search else "",
             "seeds": str(study.num_seeds or "") if study.is_crossed else "another one for each setting",
             "certainty": f"covers {_COVERED}; not {_NOT_COVERED}" if study.is_decided else "",

@@ -151,6 +151,22 @@ def test_settings_of_one_seed_each_have_a_verdict_without_sources_of_variance() 
     assert "each with a seed of its own." in report(of).tables[0].text()
 
 
+def test_parameters_that_one_arm_searches_are_named() -> None:
+    """Finds all arms said to have the same settings where dice was tuned further, and seeds said to be searched."""
+    frame = of_one_seed_each(30, 0.05).frame
+    draw = frame["tags.variant"].astype("float64")
+    own: dict[str, Any] = {
+        "training.seed": draw,
+        "training.lr": draw,
+        "loss.dice.gamma": draw.where(frame["arm"] == "dice"),
+    }
+    of = Findings(frame.assign(**{f"params.{path}": value for path, value in own.items()}))
+    assert cards(of)[0].facts["design"] == (
+        "tuned each, with the search repeated: all arms have the same settings; dice its own loss.dice.gamma too"
+    )
+    assert "seeds, apart from what one draws for itself, so that" in report(of).tables[0].text()
+
+
 def test_no_difference_says_what_so_many_settings_show_and_how_more_are_run() -> None:
     """`NO` of 30 settings was read as a proof that the arms are equal."""
     of = of_one_seed_each(30, 0.0)
