@@ -103,13 +103,8 @@ def test_trials_share_the_cpus_that_would_be_idle(
 @pytest.mark.parametrize(
     ("needs", "nodes", "said"),
     [
-        (Demand(1, 1), [Node(10, 0)], r"each trial needs 1 GPU \(launch.workers x launch.gpus\), got 0 in all"),
         (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), got 1 in all"),
-        (
-            ONE_WORKER,
-            [Node(3, 0)],
-            r"each trial needs 4 CPUs \(launch.workers x launch.threads\), got 3 in all",
-        ),
+        (ONE_WORKER, [Node(3, 0)], r"each trial needs 4 CPUs \(launch.workers x launch.threads\), got 3 in all"),
         (TWO_TO_FOUR, [Node(3, 0)], r"each trial needs 4 CPUs \(launch.min_workers x launch.threads\), got 3 in all"),
         (
             Demand(3, 0, 2, 2),
@@ -121,11 +116,6 @@ def test_trials_share_the_cpus_that_would_be_idle(
             Demand(2, 1),
             [Node(4, 0), Node(1, 1)],
             r"each process needs 2 CPUs .* and 1 GPU .* room for 0: 4 CPUs and 0 GPUs; 1 CPU and 1 GPU$",
-        ),
-        (
-            Demand(4),
-            [Node(3, 0), Node(3, 0)],
-            r"each process needs 4 CPUs .* room for 0: 3 CPUs and 0 GPUs; 3 CPUs and 0 GPUs$",
         ),
     ],
 )

@@ -21,7 +21,16 @@ from dice_ray.run import build
 from dice_ray.tracking.schema import State
 from dice_ray.tuning import samplers
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.samplers import _NUM_AT_ONCE, _NUM_GOOD, _NUM_MODELLED, _BoundedTPE, check_settings, notes, pruner
+from dice_ray.tuning.samplers import (
+    _NUM_AT_ONCE,
+    _NUM_GOOD,
+    _NUM_MODELLED,
+    _BoundedTPE,
+    check_settings,
+    notes,
+    pruner,
+    sampler,
+)
 from dice_ray.tuning.search import PruningScheduler, SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
 
@@ -215,32 +224,42 @@ def test_a_pruner_of_the_users_own() -> None:
     assert isinstance(pruner(f"{SPACES}:patient"), optuna.pruners.PatientPruner)
 
 
+def a_name(seed: int) -> str:
+    return "tpe"
+
+
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("ashaa", "did you mean 'asha'"), (f"{SPACES}:two_rates", "must make a pruner, and raised TypeError")],
+    ("made", "message"),
+    [
+        (lambda: pruner("ashaa"), "did you mean 'asha'"),
+        (lambda: pruner(f"{SPACES}:two_rates"), "must make a pruner, and raised TypeError"),
+        (lambda: sampler("tpee", 0), "did you mean 'tpe'"),
+        (lambda: sampler(f"{SPACES}:rate", 0), "rate must make a sampler, and raised AttributeError"),
+        (lambda: sampler(f"{__file__}:a_name", 0), "must make an Optuna sampler, and returned 'tpe'"),
+    ],
 )
-def test_a_pruner_that_is_none(name: str, message: str) -> None:
+def test_what_is_no_sampler_or_pruner(made: Callable[[], object], message: str) -> None:
     with pytest.raises((UnknownNameError, InputError), match=message):
-        pruner(name)
+        made()
 
 
 def test_the_best_the_latest_and_the_running_trials_are_modelled() -> None:
     """Finds a good trial that is forgotten, and one that ended after others were left out and is never seen."""
-    generator, sampler = random.Random(0), _BoundedTPE(seed=0)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
+    generator, bounded = random.Random(0), _BoundedTPE(seed=0)
+    study = optuna.create_study(direction="maximize", sampler=bounded)
     scores = dict[int, float]()
     running = study.ask()
     for number in range(1, 700):
         scores[number] = generator.random()
         study.add_trial(create_trial(value=scores[number]))
-        part = sampler._part_of(study).get_trials(deepcopy=False)
+        part = bounded._part_of(study).get_trials(deepcopy=False)
         modelled = {trial.number for trial in part if trial.state == TrialState.COMPLETE}
         assert running.number in {trial.number for trial in part}
         assert modelled >= set(sorted(scores, key=lambda each: -scores[each])[:_NUM_GOOD])
         assert modelled >= set(range(max(1, number - _NUM_MODELLED + 2 * _NUM_GOOD), number + 1))
         assert len(modelled) == number or _NUM_MODELLED <= len(modelled) < _NUM_MODELLED + _NUM_AT_ONCE
     study.tell(running, 2.0)
-    best = sampler._part_of(study).get_trials(deepcopy=False)[0]
+    best = bounded._part_of(study).get_trials(deepcopy=False)[0]
     assert (best.number, best.value) == (running.number, 2.0)
     assert len(study.trials) == 700
 

@@ -12,21 +12,15 @@ from optuna.trial import TrialState
 from ray.tune.experiment import Trial
 
 from dice_ray.config.load import Layer
-from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.run.cluster import Cluster, Node
 from dice_ray.tuning import search
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.resources import Demand
-from dice_ray.tuning.samplers import sampler
 from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
 
 SPACES = Path(__file__).with_name("spaces.py")
 SPACE = f"{SPACES}:rate"
-
-
-def a_name(seed: int) -> str:
-    return "tpe"
 
 
 @pytest.fixture
@@ -144,19 +138,6 @@ def test_a_sampler_of_the_users_own_may_come_to_its_end(
         searcher.on_trial_complete(f"ray{number}", told(5, 0.4, finished=True))
     assert searcher.suggest("ray2")["params"]["training.lr"] in rates
     assert [trial.state for trial in searcher._study.trials[:2]] == [TrialState.COMPLETE] * 2
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("tpee", "did you mean 'tpe'"),
-        (SPACE, "rate must make a sampler, and raised AttributeError"),
-        (f"{__file__}:a_name", "must make an Optuna sampler, and returned 'tpe'"),
-    ],
-)
-def test_what_is_no_sampler(name: str, said: str) -> None:
-    with pytest.raises((UnknownNameError, InputError), match=said):
-        sampler(name, 0)
 
 
 @pytest.fixture

@@ -354,10 +354,3 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
     assert not plan.model_copy(update={"seeds": 3, "top": 5}).changed(plan)
     assert plan.model_copy(update={"seeds": 1, "trials": 9}).changed(plan)
     assert plan.model_copy(update={"seed": 1, "trials": 9}).changed(plan)
-
-
-def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "ledger.jsonl")
-    assert plan.remaining(ledger_in(tmp_path), None)[0] == 12
-    note(ledger, TrialSpec(id="0001", params={}, seed=0), 0.5)
-    assert plan.remaining(ledger_in(tmp_path), None)[0] == 11
