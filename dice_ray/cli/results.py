@@ -15,7 +15,7 @@ from dice_ray.api.presets import without_defaults
 from dice_ray.cli.layout import table
 from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
-from dice_ray.errors import InputError, one_line, shortened
+from dice_ray.errors import InputError, counted, one_line, shortened
 
 if TYPE_CHECKING:
     from dice_ray.tuning.overview import ComparedRun, Experiment
@@ -163,7 +163,8 @@ def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
     typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
     used, note = metrics.get("threshold_used"), ""
     if used is not None and used != metrics["threshold"]:
-        note = f"  (tuned on {metrics['threshold_support']:.0f} positives of dev, not used by predictions)"
+        positives = counted(int(metrics["threshold_support"]), "positive")
+        note = f"  (tuned on {positives} of dev, not used by predictions)"
     for name, value in metrics.items():
         typer.echo(f"  {name:24} {value:.4f}{note if name == 'threshold' or name.endswith('_tuned') else ''}")
     if scored.scores.collapsed:
