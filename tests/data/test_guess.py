@@ -55,7 +55,14 @@ def table(lines: Sequence[tuple[str, ...]], delimiter: str) -> str:
     return "\n".join(delimiter.join(line) for line in lines) + "\n"
 
 
+def read_as_table(columns: dict[str, Any], delimiter: str | None = None, **more: Any) -> dict[str, Any]:
+    """The reader of a table with tabs or, where a delimiter is given, of one with quotes as in CSV."""
+    form = {"quoting": False} if delimiter is None else {"quoting": True, "delimiter": delimiter}
+    return {"tables": {**form, **more, "columns": columns}}
+
+
 CONLLU = "\n\n".join(["1\ta\t_\tDET\tDT\t_\t_\t_\t_\t_\n2\tb\t_\tNOUN\tNN\t_\t_\t_\t_\t_"] * 3)
+TOXIC = ["toxic", "insult", "obscene", "threat"]
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "first.txt": (
         "\n\n".join("\n".join(" ".join(line.split()[::-1]) for line in each) for each in TAGGED),
@@ -79,8 +86,9 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "lower.txt": (conll([["Ada b-per", "Byron i-per", "ran o"]] * 9), {"conll": {}}, {"tagging": {}}),
     "last.txt": (conll([["Ada PER_B", "Byron PER_I", "ran O"]] * 9), {"conll": {}}, {"tagging": {}}),
+    # O is a pronoun.
     "tweets.txt": (
-        conll([["he O", "ran V", "home N", "it O"]] * 9),  # O is a pronoun
+        conll([["he O", "ran V", "home N", "it O"]] * 9),
         {"conll": {"tags": "plain"}},
         {"tagging": {"tags": "plain"}},
     ),
@@ -92,17 +100,12 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             ],
             "\t",
         ),
-        {
-            "tables": {
-                "quoting": False,
-                "columns": {"words": {"sentence": "sentence_id", "word": "token", "tag": "pos", "tags": "plain"}},
-            }
-        },
+        read_as_table({"words": {"sentence": "sentence_id", "word": "token", "tag": "pos", "tags": "plain"}}),
         {"tagging": {"tags": "plain"}},
     ),
     "ids.csv": (
         table([("id", "text", "label"), *((f"x{n}", t, y) for n, (t, y) in enumerate(rows("a", "b")))], ","),
-        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": TEXT | {"id": "id"}}}},
+        read_as_table({"text": TEXT | {"id": "id"}}, ","),
         {"text_classification": {}},
     ),
     "middle.txt": (conll([["a B-X 1", "b O 2"], ["c O 3"]] * 9), {"conll": {"tag": 1}}, {"tagging": {}}),
@@ -116,75 +119,56 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "chinese.txt": ("我们_PN 喜欢_VV\n" * 4, {"word_tag": {}}, {"tagging": {"tags": "plain", "unit": "character"}}),
     "no_header.tsv": (
         table([(label, text) for text, label in rows("a", "b", "b", "b", "b")], "\t"),
-        {"tables": {"quoting": False, "header": False, "columns": {"text": {"text": 1, "label": 0}}}},
+        read_as_table({"text": {"text": 1, "label": 0}}, header=False),
         {"text_classification": {"positive": "a"}},
     ),
     "odd_names.csv": (
         table([("x", "y"), *rows("low", "mid", "mid", "high")], ","),
-        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": {"text": "x", "label": "y"}}}},
+        read_as_table({"text": {"text": "x", "label": "y"}}, ","),
         {"text_classification": {"score": "macro_f1"}},
     ),
     "quoted.csv": (
         table([("text", "label"), *((f'"{text}, ""so"" to say"', label) for text, label in rows("0", "1"))], ","),
-        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": TEXT}}},
+        read_as_table({"text": TEXT}, ","),
         {"text_classification": {}},
     ),
     "raw.tsv": (
         table([("text", "label"), *((f'"{text}" they said', label) for text, label in rows("0", "1"))], "\t"),
-        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        read_as_table({"text": TEXT}),
         {"text_classification": {}},
     ),
     "several.csv": (
         table([("text", "labels"), *rows("joy", "joy;fear", "fear;anger", "anger")], "|"),
-        {
-            "tables": {
-                "quoting": True,
-                "delimiter": "|",
-                "columns": {"text": {"text": "text", "label": "labels", "separator": ";"}},
-            }
-        },
+        read_as_table({"text": {"text": "text", "label": "labels", "separator": ";"}}, "|"),
         {"text_classification": {"labels": "several"}},
     ),
     "two_texts.csv": (
         table([(str(n % 4), f"on {t}", f"{t} and more") for n, (t, _) in enumerate(rows("a"))], ","),
-        {
-            "tables": {
-                "quoting": True,
-                "delimiter": ",",
-                "header": False,
-                "columns": {"text": {"text": 2, "label": 0}},
-            }
-        },
+        read_as_table({"text": {"text": 2, "label": 0}}, ",", header=False),
         {"text_classification": {}},
     ),
     "two_rows.tsv": (
         table([("text", "label"), ("a nice day", "good"), ("a bad day", "poor")], "\t"),
-        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        read_as_table({"text": TEXT}),
         {"text_classification": {}},
     ),
     "pairs.tsv": (
         table([(str(n), f"{t} a", f"{t} b", y) for n, (t, y) in enumerate(rows("no", "no", "yes"))], "\t"),
-        {"tables": {"quoting": False, "header": False, "columns": {"pair": {"first": 1, "second": 2, "label": 3}}}},
+        read_as_table({"pair": {"first": 1, "second": 2, "label": 3}}, header=False),
         {"sentence_pair": {"positive": "yes"}},
     ),
     "two_cells.csv": (
         table([("text", "label"), *rows("toxic|insult", "toxic")], ","),
-        {
-            "tables": {
-                "quoting": True,
-                "delimiter": ",",
-                "columns": {"text": TEXT | {"separator": "|"}},
-            }
-        },
+        read_as_table({"text": TEXT | {"separator": "|"}}, ","),
         {"text_classification": {"labels": "several"}},
     ),
     "none_applies.jsonl": (
-        "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "")),
+        "\n".join((json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", ""))),
         {"jsonl": {"columns": {"text": TEXT}}},
         {"text_classification": {"labels": "several"}},
     ),
     "lists.jsonl": (
-        "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "a b")),
+        "\n".join((json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "a b"))),
         {"jsonl": {"columns": {"text": TEXT}}},
         {"text_classification": {"labels": "several"}},
     ),
@@ -204,17 +188,63 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"jsonl": {"columns": {"question": {"id": None, "several": "spans"}}}},
         {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
     ),
-    "annotators.json": (
-        squad(("Ada", 0), ("Ada met", 0)),
-        {"squad": {}},
-        {"extractive_qa": {"scoring": "squad_v1"}},
-    ),
+    "annotators.json": (squad(("Ada", 0), ("Ada met", 0)), {"squad": {}}, {"extractive_qa": {"scoring": "squad_v1"}}),
     "quoref.json": (
         squad(("Ada", 0), ("Grace", 8)),
         {"squad": {"several": "spans"}},
         {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
     ),
     "nested.json": (query((0, 2), (2, 2)), {"mrc_ner": {}}, {"mrc_ner": {"spans": "nested"}}),
+    # The features of 0 and 1 were learned as labels of their own, together with the label.
+    "flags.csv": (
+        table(
+            [
+                ("text", "is_reply", "has_link", "label"),
+                *((sentence(n), str(n % 2), str(n // 2 % 2), str(int(n % 10 == 0))) for n in range(90)),
+            ],
+            ",",
+        ),
+        read_as_table({"text": TEXT}, ","),
+        {"text_classification": {"positive": "1"}},
+    ),
+    # A column of 0 in all rows that the guess is based on was lost without a word, with all its positives below.
+    "rare_label.csv": (
+        table(
+            [("text", *TOXIC), *((sentence(n), *(str(int(n % d == 0)) for d in (2, 3, 5)), "0") for n in range(90))],
+            ",",
+        ),
+        read_as_table({"text": {"text": "text", "one_hot": TOXIC}}, ","),
+        {"text_classification": {"labels": "several"}},
+    ),
+    # One empty cell made each list a label of its own, as `"['a', 'b']"`.
+    "lists.csv": (
+        "text,labels\n"
+        + "".join(f'one day {n},"{labels}"\n' for n, labels in enumerate(["['a', 'b']", "['a']", "['b']"] * 10))
+        + "one day 30,\none day 31, \n",
+        read_as_table({"text": {"text": "text", "label": "labels", "lists": True}}, ","),
+        {"text_classification": {"labels": "several"}},
+    ),
+    # The first row of dialogue acts was lost, and `question` was the name of a column.
+    "acts.tsv": (
+        table(rows("question", "statement", "answer", size=90), "\t"),
+        read_as_table({"text": {"text": 0, "label": 1}}, header=False),
+        {"text_classification": {}},
+    ),
+    # Subtitles with their seconds are texts with a label.
+    "subtitles.csv": (
+        "text,start,end,label\n" + "".join(f"a day {n},{n * 3},{n * 3 + 2},{n % 2}\n" for n in range(40)),
+        read_as_table({"text": TEXT}, ","),
+        {"text_classification": {}},
+    ),
+    # The predictions of a user whose rows have ids had numbers of lines.
+    "ids.jsonl": (
+        "\n".join(
+            json.dumps({"id_of": "x", "ticket_id": f"T{n}", "text": t, "label": y})
+            for n, (t, y) in enumerate(rows("a", "b"))
+        ),
+        {"jsonl": {"columns": {"text": TEXT | {"id": "ticket_id"}}}},
+        {"text_classification": {}},
+    ),
 }
 
 
@@ -256,42 +286,6 @@ def test_the_positive_label_of_two(
     (name,) = found.task
     assert found.why[f"task.{name}.positive"].startswith(reason)
     assert ("about equally" in found.why["task"]) == (labels == ["1", "2"])
-
-
-def test_flags_beside_a_column_named_label_are_no_labels(tmp_path: Path) -> None:
-    """Features of 0 and 1 were learned as labels of their own, together with the label."""
-    lines = [
-        ("text", "is_reply", "has_link", "label"),
-        *((sentence(n), str(n % 2), str(n // 2 % 2), str(int(n % 10 == 0))) for n in range(90)),
-    ]
-    (tmp_path / "a.csv").write_text(table(lines, ","))
-    assert guess(tmp_path / "a.csv").reader["tables"]["columns"] == {"text": TEXT}
-
-
-def test_a_label_that_no_row_has_at_first_is_a_label(tmp_path: Path) -> None:
-    """A column of 0 in all rows that the guess is based on was lost without a word, with all its positives below."""
-    names = ("toxic", "insult", "obscene", "threat")
-    lines = [("text", *names), *((sentence(n), *(str(int(n % d == 0)) for d in (2, 3, 5)), "0") for n in range(90))]
-    (tmp_path / "a.csv").write_text(table(lines, ","))
-    assert guess(tmp_path / "a.csv").reader["tables"]["columns"]["text"]["one_hot"] == [*names]
-
-
-def test_an_empty_cell_among_lists_of_labels_is_a_row_without_labels() -> None:
-    """One empty cell made each list a label of its own, as `"['a', 'b']"`."""
-    lists = ["['a', 'b']", "['a']", "['b']"]
-    lines = [f'one day {n},"{lists[n % 3]}"' for n in range(30)]
-    lines[7:9] = ["one day 7,", "one day 8, "]
-    Path("lists.csv").write_text("\n".join(["text,labels", *lines]))
-    found = guess(Path("lists.csv"))
-    assert found.reader["tables"]["columns"] == {"text": {"text": "text", "label": "labels", "lists": True}}
-    assert (found.task, len(found.records)) == ({"text_classification": {"labels": "several"}}, 28)
-
-
-def test_a_label_with_the_name_of_a_column_makes_no_header(tmp_path: Path) -> None:
-    """The first row of dialogue acts was lost, and `question` was the name of a column."""
-    (tmp_path / "a.tsv").write_text(table(rows("question", "statement", "answer", size=90), "\t"))
-    found = guess(tmp_path / "a.tsv")
-    assert (found.reader["tables"]["header"], len(found.records)) == (False, 90)
 
 
 @pytest.mark.parametrize(
@@ -341,13 +335,6 @@ def test_other_candidate_columns_are_reported() -> None:
     Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
     why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
     assert why.endswith("Other candidate columns: 'topic', 'title'.")
-
-
-def test_a_column_of_ids_is_kept() -> None:
-    """The predictions of a user whose rows have ids had numbers of lines."""
-    lines = [{"id_of": "x", "ticket_id": f"T{n}", "text": t, "label": y} for n, (t, y) in enumerate(rows("a", "b"))]
-    Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    assert guess(Path("train.jsonl")).reader["jsonl"]["columns"]["text"]["id"] == "ticket_id"
 
 
 @pytest.mark.parametrize(
@@ -608,14 +595,6 @@ def test_folders_of_texts_that_are_no_classes(names: tuple[str, ...]) -> None:
             Path("corpus", name, f"{number}.txt").write_text("a nice day")
     with pytest.raises(DataError, match="a folder must hold texts with annotations as brat writes them"):
         guess(Path("corpus"))
-
-
-def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:
-    """Subtitles with their seconds are texts with a label."""
-    Path("subtitles.csv").write_text(
-        "text,start,end,label\n" + "".join(f"a day {n},{n * 3},{n * 3 + 2},{n % 2}\n" for n in range(40))
-    )
-    assert guess(Path("subtitles.csv")).reader["tables"]["columns"] == {"text": TEXT}
 
 
 def test_rows_without_any_label_and_a_column_with_two_uses_are_errors() -> None:

@@ -134,11 +134,30 @@ def test_an_earlier_sweep_stops_no_trial(scheduler: str, old: Path, layers: tupl
     assert not searcher.report("ray", {"step": 1, "score": 0.1, "metrics": {}})
 
 
-def test_an_earlier_sweep_of_another_encoder_is_refused(old: Path, layers: tuple[Layer, ...]) -> None:
-    layers = (*layers, values_layer("--set", {"model.encoder": "minilm"}))
-    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
-    with pytest.raises(RunError, match=r"earlier must hold a sweep of the encoder 'minilm', .* got 'tiny'"):
-        earlier._check_warm_start(plan, old)
+@pytest.mark.parametrize(
+    ("settings", "digest", "said"),
+    [
+        ({"model.encoder": "minilm"}, None, r"earlier must hold a sweep of the encoder 'minilm', .* got 'tiny'"),
+        ({"data.source.synthetic.noise": 0.1}, None, "a sweep of the same task and data"),
+        ({}, "77aa", r"a sweep of the same data, .* \(digest 77aa then"),
+    ],
+)
+def test_an_earlier_sweep_of_another_encoder_or_of_other_data_is_refused(
+    settings: Flat, digest: str | None, said: str, old: Path, layers: tuple[Layer, ...]
+) -> None:
+    if digest is not None:
+        old = old.with_name("changed")
+        plan_file.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest=digest), old)
+    written = (*layers, values_layer("--set", settings))
+    with pytest.raises(RunError, match=said):
+        earlier._check_warm_start(SweepPlan(name="next", layers=written, space=SPACE, trials=2), old)
+
+
+def test_a_study_is_no_earlier_sweep(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
+    plan_file.store(study, tmp_path)
+    with pytest.raises(RunError, match="it holds a study"):
+        earlier._check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -200,19 +219,6 @@ def test_an_earlier_sweep_of_the_same_files_in_another_folder(tmp_path: Path) ->
     (tmp_path / "here/train.tsv").write_text("a\tb\tlabel\n" + "".join(f"{n}\ty{n}\t{n % 2}\n" for n in range(40)))
     with pytest.raises(RunError, match=r"a sweep of the same data, .* they were changed"):
         earlier._check_warm_start(plans["here"], tmp_path / "sweep")
-
-
-def test_a_sweep_of_other_data_or_a_study_says_nothing_here(old: Path, layers: tuple[Layer, ...]) -> None:
-    other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
-    with pytest.raises(RunError, match="a sweep of the same task and data"):
-        earlier._check_warm_start(SweepPlan(name="next", layers=other, space=SPACE, trials=2), old)
-    plan_file.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), old.with_name("old"))
-    with pytest.raises(RunError, match=r"a sweep of the same data, .* \(digest 77aa then"):
-        earlier._check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("old"))
-    study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
-    plan_file.store(study, old.with_name("study"))
-    with pytest.raises(RunError, match="it holds a study"):
-        earlier._check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("study"))
 
 
 ARMS: dict[str, Flat] = {

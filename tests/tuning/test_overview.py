@@ -13,6 +13,16 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.overview import compared, overview
 
 
+def ended(
+    writer: Writer, id_: str, parent: str, params: dict[str, Any], scores: dict[str, float], tags: dict[str, str]
+) -> None:
+    """Write a run that has ended with these scores; with the seed 0 and the state done if no tag says otherwise."""
+    tags = {schema.SEED: "0", schema.STATE: "done"} | tags
+    writer.open(id_, name=id_, params=params, tags=tags, parent=parent)
+    writer.metrics(id_, 5, scores)
+    writer.end(id_, "FAILED" if tags[schema.STATE] == "failed" else "FINISHED")
+
+
 def test_trials_of_a_sweep(uri: str) -> None:
     with Writer("losses", uri) as writer:
         writer.open("losses", name="losses", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
@@ -23,14 +33,9 @@ def test_trials_of_a_sweep(uri: str) -> None:
         }
         for id_, (loss, own, score) in trials.items():
             params = {"loss": loss, "training.lr": 1e-3, "training.seed": 0, **own}
-            tags = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "done"}
-            writer.open(id_, name=id_, params=params, tags=tags, parent="losses")
-            writer.metrics(id_, 5, {"dev/f1": 0.1, "dev/best_f1": score})
-            writer.end(id_, "FINISHED")
-        failed = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "failed", schema.FAILURE: "too high"}
-        writer.open("0004", name="0004", params={"loss": "dice", "training.lr": 1e-3}, tags=failed, parent="losses")
-        writer.metrics("0004", 5, {"dev/f1": 0.9, "dev/best_f1": 0.9})
-        writer.end("0004", "FAILED")
+            ended(writer, id_, "losses", params, {"dev/f1": 0.1, "dev/best_f1": score}, {schema.KIND: "trial"})
+        failed = {schema.KIND: "trial", schema.STATE: "failed", schema.FAILURE: "too high"}
+        ended(writer, "0004", "losses", {"loss": "dice", "training.lr": 1e-3}, {"dev/best_f1": 0.9}, failed)
         writer.end("losses", "FINISHED")
     rows = compared("losses", read("losses", uri))
     assert [(row.run, row.state, row.score, row.params) for row in rows] == [
@@ -50,9 +55,7 @@ def test_a_sweep_for_several_objectives_has_no_best_value(uri: str) -> None:
     with Writer("front", uri) as writer:
         tags = {schema.KIND: "sweep", schema.METRIC: "dev/f1", schema.OBJECTIVES: "dev/precision dev/recall"}
         writer.open("front", name="front", params={}, tags=tags)
-        tags = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "done"}
-        writer.open("0001", name="0001", params={}, tags=tags, parent="front")
-        writer.metrics("0001", 5, {"dev/best_f1": 0.5})
+        ended(writer, "0001", "front", {}, {"dev/best_f1": 0.5}, {schema.KIND: "trial"})
     (line,) = overview(["front"], uri)
     assert (line.kind, line.best) == ("sweep", None)
 
@@ -64,11 +67,8 @@ def test_reruns_are_no_trials_and_the_best_is_that_of_the_report(uri: str) -> No
         runs: list[tuple[str, float, str | None]] = [("0001", 0.9, None), ("0002", 0.7, None)]
         runs += [(f"{of}-{seed}", score, of) for of, score in (("0001", 0.4), ("0002", 0.6)) for seed in (1001, 1002)]
         for id_, score, rerun_of in runs:
-            tags = {schema.KIND: "rerun" if rerun_of else "trial", schema.SEED: id_[-4:], schema.STATE: "done"}
-            tags |= {schema.RERUN_OF: rerun_of} if rerun_of else {}
-            writer.open(id_, name=id_, params={}, tags=tags, parent="again")
-            writer.metrics(id_, 5, {"dev/best_f1": score})
-            writer.end(id_, "FINISHED")
+            kind = {schema.KIND: "rerun", schema.RERUN_OF: rerun_of} if rerun_of else {schema.KIND: "trial"}
+            ended(writer, id_, "again", {}, {"dev/best_f1": score}, {schema.SEED: id_[-4:], **kind})
         writer.end("again", "FINISHED")
     rows = compared("again", read("again", uri))
     assert [(row.run, row.score, row.reruns) for row in rows[:2]] == [("again/0002", 0.6, 2), ("again/0001", 0.4, 2)]
@@ -81,10 +81,9 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
     with Writer("study", uri) as writer:
         writer.open("study", name="study", params={}, tags={schema.KIND: "study", schema.METRIC: "test/f1"})
         for arm, score in (("plain", 0.5), ("strong", 0.75)):
-            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: "1", schema.STATE: "done"}
-            writer.open(f"id {arm}", name=arm, params={"loss": arm}, tags=tags, parent="study")
-            writer.metrics(f"id {arm}", 9, {"test/f1": score, "dev/best_f1": 1 - score})
-            writer.end(f"id {arm}", "FINISHED")
+            scores = {"test/f1": score, "dev/best_f1": 1 - score}
+            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: "1"}
+            ended(writer, f"id {arm}", "study", {"loss": arm}, scores, tags)
     found = [(row.run, row.seed, row.metric, row.score) for row in compared("study", read("study", uri))]
     assert found == [("study/strong/1", 1, "test/f1", 0.75), ("study/plain/1", 1, "test/f1", 0.5)]
     (line,) = overview(["study"], uri)

@@ -21,6 +21,7 @@ from tests.data.forms.common import (
     Content,
     Form,
     N,
+    always,
     array,
     commas,
     lines,
@@ -54,10 +55,6 @@ def columns(*of_word: Callable[[int], Sequence[object]], separator: str = "\t", 
         )
         + "\n"
     )
-
-
-def always(*values: object) -> Callable[[int], Sequence[object]]:
-    return lambda number: values
 
 
 def brat(folder: str) -> dict[str, Content]:
