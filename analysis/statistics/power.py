@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from typing import Final
 
-from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference, StandardError
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
 
 _POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
@@ -28,11 +28,6 @@ def smallest_visible(difference: Difference, num_tests: int = 1) -> float:
     """
     level = difference.looks.level(ALPHA / num_tests) if difference.looks else ALPHA / num_tests
     return max((_noncentrality(error.freedom, level) * error.size for error in difference.errors), default=math.nan)
-
-
-def visible_with(error: StandardError, num_tests: int) -> float:
-    """The same for a t test with this standard error."""
-    return _noncentrality(error.freedom, ALPHA / num_tests) * error.size
 
 
 def visible_on_items(difference: Difference, num_tests: int = 1) -> float:

@@ -11,7 +11,7 @@ from typing import Final
 from analysis.budget import ArmAtBudget, AtBudget
 from analysis.comparison import CONSTANT
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
-from analysis.statistics.power import visible_with
+from analysis.statistics.power import smallest_visible
 from analysis.statistics.variance import SETTINGS
 from analysis.verdict.base import MoreSeeds, Verdict
 from dice_ray.errors import counted
@@ -136,10 +136,10 @@ def _of_power(study: AtBudget) -> Iterator[str]:
     if study.outcome != "no_difference":
         return
     found = [(arm.name, arm.differences[study.budget]) for arm in study.arms if arm.differences]
-    tested = [(name, difference.errors) for name, difference in found if not math.isnan(difference.p)]
+    tested = [(name, difference) for name, difference in found if not math.isnan(difference.p)]
     if not tested:
         return
-    visible = [(max(visible_with(error, len(tested)) for error in errors), name) for name, errors in tested]
+    visible = [(smallest_visible(difference, len(tested)), name) for name, difference in tested]
     (low, easiest), (high, hardest) = min(visible), max(visible)
     show = study.score_format.show
     largest = f", {show(high)} for {hardest}" if len(tested) > 1 else ""

@@ -317,8 +317,9 @@ def ablate(
     from search_spaces.draws import draws
 
     file = with_draws(study, file, draws, num_settings, budget, seeds, crossed=crossed)
-    if file.variants_are == "settings" and (until_settled or care):
-        raise InputError(f"{study} compares at equal tuning budget, over settings: give no until_settled and no care")
+    over_seeds = {"until_settled": until_settled, "care": care, "threshold": threshold, "again": again}
+    if file.variants_are == "settings" and (given_options := [option for option, value in over_seeds.items() if value]):
+        raise InputError(f"{study} compares at equal tuning budget, over settings: give no {given_options[0]}")
     looks = () if file.variants_are == "settings" else looks_up_to(max_seeds) if until_settled else (seeds or 5,)
 
     def below(preset: str | Path) -> list[Layer]:

@@ -125,6 +125,14 @@ def test_options_of_drawn_settings_need_a_space(option: str, value: int) -> None
         with_draws("mining", read_study("mining"), draws, given["num"], given["budget"], None, crossed=given["crossed"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("given", [{"again": True}, {"until_settled": True}, {"care": 1.0}, {"threshold": "tuned"}])
+def test_what_a_verdict_over_seeds_asks_for_is_refused_over_settings(given: dict[str, Any]) -> None:
+    """The control has other seeds: the settings were taken for crossed ones, and most of the runs were left out."""
+    Path("spaced.py").write_text(STUDY + SPACED)
+    with pytest.raises(InputError, match=f"at equal tuning budget, over settings: give no {next(iter(given))}$"):
+        dice_ray.ablate("spaced.py", **given)
+
+
 def test_an_arm_searches_no_parameter_of_the_shared_space() -> None:
     """Its draws would replace the shared ones, and the arms would not be compared at the same settings."""
     Path("both.py").write_text(STUDY + SPACED.replace("of_dice}", "space}"))

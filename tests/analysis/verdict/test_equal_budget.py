@@ -12,7 +12,7 @@ from analysis.budget import at_budget
 from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
-from analysis.statistics.power import visible_with
+from analysis.statistics.power import smallest_visible
 from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
@@ -171,8 +171,9 @@ def test_no_difference_says_what_so_many_settings_show_and_how_more_are_run() ->
     """`NO` of 30 settings was read as a proof that the arms are equal."""
     of = of_one_seed_each(30, 0.0)
     (made,), (card,) = at_budget(of), cards(of)
-    ((error,),) = (arm.differences[4].errors for arm in made.arms if arm.differences)
-    found, critical = visible_with(error, 1), stats.t.ppf(0.975, error.freedom)
+    (difference,) = (arm.differences[4] for arm in made.arms if arm.differences)
+    (error,), found = difference.errors, smallest_visible(difference)
+    critical = stats.t.ppf(0.975, error.freedom)
     assert stats.nct.sf(critical, error.freedom, found / error.size) == pytest.approx(0.8, abs=1e-3)
     assert (
         f"Smallest true difference from cross_entropy that so many settings detect with 80 % power: {100 * found:.2f} "
