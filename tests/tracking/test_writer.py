@@ -173,20 +173,6 @@ def test_many_and_long_values_are_within_the_limits(uri: str, monkeypatch: pytes
     assert rows(uri, "select count(*) from metrics") == [(2300 + 2299,)]
 
 
-def test_no_run_stays_running(uri: str) -> None:
-    writer = Writer("ends", uri)
-    for key in ("a", "b", "c"):
-        writer.open(key, name=key, params={}, tags={})
-    writer.end("a", "FINISHED")
-    writer.end("b", "FAILED")
-    writer.close()
-    assert rows(uri, "select name, status from runs order by name") == [
-        ("a", "FINISHED"),
-        ("b", "FAILED"),
-        ("c", "KILLED"),
-    ]
-
-
 def test_a_deleted_experiment_is_an_error_before_training(uri: str) -> None:
     Writer("gone", uri).close()
     client = quiet_client(uri)

@@ -25,7 +25,7 @@ from dice_ray.tuning.space import Space, own_point, points
 from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.sweep import SweepPlan
 from search_spaces.loss_tuning import LOSSES
-from tests.tuning.trials import note
+from tests.tuning.trials import note, pairs_in
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -202,21 +202,14 @@ def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tu
 
 def test_an_earlier_sweep_of_the_same_files_in_another_folder(tmp_path: Path) -> None:
     """It was refused as one of other data; their digest says that they are the same."""
-    plans = {}
-    for folder in ("there", "here"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "train.tsv").write_text(
-            "a\tb\tlabel\n" + "".join(f"{n}\tx{n}\t{n % 2}\n" for n in range(40))
-        )
-        columns = {"pair": {"first": "a", "second": "b", "label": "label"}}
-        reader = {"tables": {"quoting": False, "columns": columns}}
-        files = {"folder": str(tmp_path / folder), "train": "train.tsv", "reader": reader}
-        values = {"task": "sentence_pair", "data.source.files": files, "training.batch_size": 8}
-        plans[folder] = SweepPlan(name=folder, layers=(values_layer("preset", values),), space=SPACE, trials=1)
+    plans = {
+        folder: SweepPlan(name=folder, layers=pairs_in(tmp_path / folder, "train"), space=SPACE, trials=1)
+        for folder in ("there", "here")
+    }
     digest = plans["there"].base().splits().digest
     plan_file.store(plans["there"].model_copy(update={"digest": digest}), tmp_path / "sweep")
     assert earlier._sweep_in(tmp_path / "sweep", plans["here"].base(), digest).plan.name == "there"
-    (tmp_path / "here/train.tsv").write_text("a\tb\tlabel\n" + "".join(f"{n}\ty{n}\t{n % 2}\n" for n in range(40)))
+    pairs_in(tmp_path / "here", "train", first="another {}")
     with pytest.raises(RunError, match=r"a sweep of the same data, .* they were changed"):
         earlier._check_warm_start(plans["here"], tmp_path / "sweep")
 

@@ -26,7 +26,7 @@ from dice_ray.tuning.runner import _once_each
 from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.sweep import SweepPlan
 from tests.tuning.test_plan import LAYERS, SWEEP, study
-from tests.tuning.trials import note
+from tests.tuning.trials import note, pairs_in
 
 
 def test_a_resumed_study_runs_what_was_asked_last(tmp_path: Path) -> None:
@@ -249,17 +249,9 @@ def test_what_all_variants_read_is_said_once() -> None:
 @pytest.mark.usefixtures("uri")
 def test_cells_that_are_done_are_not_run_again_where_the_files_were_moved(tmp_path: Path) -> None:
     """They have the ids of the folder that the study was started with."""
-    columns = {"pair": {"first": "a", "second": "b", "label": "label"}}
     plans = {}
     for folder in (tmp_path / "old", tmp_path / "new"):
-        folder.mkdir()
-        for split in ("train", "test"):
-            rows = (f"{split} {number}\tx {number}\t{number % 2}\n" for number in range(40))
-            (folder / f"{split}.tsv").write_text("a\tb\tlabel\n" + "".join(rows))
-        reader = {"tables": {"quoting": False, "columns": columns}}
-        files = {"folder": str(folder), "train": "train.tsv", "test": "test.tsv", "reader": reader}
-        values = {"task": "sentence_pair", "data.source.files": files, "training.batch_size": 8}
-        layers = (values_layer("preset", values),)
+        layers = pairs_in(folder, "train", "test")
         digest = resolve(layers).splits().digest
         plans[folder.name] = StudyPlan(
             name="study", layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1,), digest=digest
