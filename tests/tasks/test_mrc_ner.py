@@ -58,23 +58,14 @@ def text_of(task: Built, row: int) -> str:
     return str(task.tokenizer.decode(task.rows[row]["input_ids"]))
 
 
-def read_queries(file: Path, queries: list[dict[str, Any]]) -> tuple[QueryRecord, ...]:
-    file.write_text(json.dumps(queries))
-    records, _ = gather(file, MrcNerReader().read(file), "error")
-    found = tuple(record for record in records if isinstance(record, QueryRecord))
-    assert len(found) == len(queries)
-    return found
-
-
-def counts(scores: Scores) -> list[tuple[int, int, int]]:
-    """The true positives, false positives and false negatives of each sentence."""
-    return [(item.tp, item.fp, item.fn) for item in scores.items]
-
-
 @pytest.fixture
 def nested(tmp_path: Path) -> tuple[QueryRecord, ...]:
     """A file in which organizations nest in each other, and a place in both."""
-    return read_queries(tmp_path / "nested.json", NESTED)
+    file = tmp_path / "nested.json"
+    file.write_text(json.dumps(NESTED))
+    records, _ = gather(file, MrcNerReader().read(file), "error")
+    assert all(isinstance(record, QueryRecord) for record in records)
+    return tuple(record for record in records if isinstance(record, QueryRecord))
 
 
 def test_each_type_has_its_query_before_the_sentence() -> None:
@@ -115,10 +106,10 @@ def test_a_nested_file_comes_back_whole_where_spans_may_nest(nested: tuple[Query
         f"[CLS] {query} [SEP] the bank of oslo called anna [SEP]" for query in ("organizations", "places", "people")
     ]
     scores = task.gold_scores()
-    assert counts(scores) == [(3, 0, 0)]
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(3, 0, 0)]
     assert scores.items[0].id.startswith("0.")
     partly = scored(task, {(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(3, 0): 0.7})
-    assert counts(partly) == [(3, 1, 0)]
+    assert [(item.tp, item.fp, item.fn) for item in partly.items] == [(3, 1, 0)]
     assert partly.metrics["f1"] == pytest.approx(6 / 7)
 
 
@@ -126,7 +117,7 @@ def test_flat_spans_of_a_nested_file_are_the_most_probable_ones_of_all_types(nes
     task = built(nested, spans="flat")
     said = [{(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(5, 0): 0.7}]
     scores = scored(task, *said)
-    assert counts(scores) == [(1, 1, 2)]
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(1, 1, 2)]
     said[1] = {(3, 0): 0.95}
     scores = scored(task, *said)
     assert (scores.metrics["f1_LOC"], scores.metrics["f1_ORG"]) == (1, 0)
@@ -136,8 +127,11 @@ def test_sentences_whose_ids_begin_alike_are_scored_one_by_one(tmp_path: Path) -
     """As in `doc.0`, `doc.1`: what stands after the last dot need not be the number of a query."""
     texts = ["anna sat", "bob ran", "carl ate", "dora met"]
     query = {"query": "people", "entity_label": "PER", "start_position": [0], "end_position": [0]}
-    queries = [query | {"context": text, "qas_id": f"doc.{number}"} for number, text in enumerate(texts)]
-    scores = scored(built(read_queries(tmp_path / "doc.json", queries)), {(0, 0): 0.9}, {}, {}, {})
+    (tmp_path / "doc.json").write_text(
+        json.dumps([query | {"context": text, "qas_id": f"doc.{number}"} for number, text in enumerate(texts)])
+    )
+    records, _ = gather(tmp_path / "doc.json", MrcNerReader().read(tmp_path / "doc.json"), "error")
+    scores = scored(built(records), {(0, 0): 0.9}, {}, {}, {})
     assert len(scores.items) == 4
     assert (scores.metrics["precision"], scores.metrics["recall"]) == (1, 0.25)
 
@@ -194,7 +188,7 @@ def test_a_span_in_no_window_is_missed_and_one_in_two_is_found_once() -> None:
     task = built((TaggedRecord("1", tuple("abcdefghijkl"), tags),), max_length=12, stride=3)
     assert len(task.rows) == 2
     scores = task.gold_scores()
-    assert counts(scores) == [(1, 0, 1)]
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(1, 0, 1)]
     assert scores.metrics["spans_out_of_reach"] == 1
     found = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
     assert sum(map(len, found)) == 1
@@ -317,7 +311,7 @@ words = tuple(f"word{number % 50}" for number in range(500))
 tags = tuple(f"B-{types[number % 30]}" for number in range(500))
 config = MrcNerConfig(max_length=384, max_span=64, spans="nested")
 task = config.build(config.classes([TaggedRecord("1", words, tags)]))
-records = [TaggedRecord("1", words, tags)]
+records = [TaggedRecord(str(number), words, tags) for number in range(1)]
 tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
 rows = task.encode(records, tokenizer)
 facts = task.facts(rows)
@@ -361,11 +355,11 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
     assert test["test/f1_LOC"] > 0.9
 
 
-def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(
-    nested: tuple[QueryRecord, ...], tmp_path: Path
-) -> None:
+def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "gold.json").write_text(json.dumps(NESTED))
+    records, _ = gather(tmp_path / "gold.json", MrcNerReader().read(tmp_path / "gold.json"), "error")
     for task, reader, file in (
-        (built(nested, spans="nested"), MrcNerReader(), "found.json"),
+        (built(records, spans="nested"), MrcNerReader(), "found.json"),
         (built(), ConllConfig(), "found.txt"),
     ):
         decoded = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
