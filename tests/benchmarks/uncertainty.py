@@ -14,6 +14,7 @@ from scipy import stats
 
 from analysis.statistics.intervals import t_interval
 from tests.benchmarks.equal_budget import equal_budget, of_designs
+from tests.benchmarks.looks import collapses, over_seeds
 
 Floats: TypeAlias = NDArray[np.floating]
 Bounds: TypeAlias = tuple[Floats, Floats]
@@ -56,6 +57,8 @@ def main() -> None:
     num = parser.parse_args().studies
     sections = {
         "the mean of scores: coverage in % (width in points)": means(num),
+        "over seeds: claims about equal arms and power, in % of studies (runs)": over_seeds(5 * num),
+        "runs that collapse: power and false claims, in % of studies": collapses(num // 5),
         "equal arms that are tuned, in % of studies": equal_budget(num),
         "at equal budget: false claims; power for +1/+2/+5 points, in % of studies": of_designs(num),
     }
