@@ -406,3 +406,74 @@ def test_drawn_settings_are_reported_as_one_comparison(tmp_path: Path) -> None:
     assert "at_equal_budget" in {table.name for table in study.report().tables}
     with pytest.raises(RunError, match="drawn has none"):
         _ = study.best
+
+
+def test_a_study_in_looks_asks_for_the_arms_that_are_open(tmp_path: Path) -> None:
+    """Finds a look that runs later seeds, a settled arm that goes on, and a baseline or a control that does not."""
+    plan = study(seeds=range(1, 13), looks=(5, 10, 12)).with_control_again()
+    first = plan.up_to_look(None)
+    assert first is not None
+    seeds = {cell.seed for cell in first.grid().cells if cell.arm == "control_again"}
+    assert (len(first.grid().cells), seeds) == (15, {1001, 1002, 1003, 1004, 1005})
+    assert plan.identity("control_again", 1001) == plan.identity("ce", 1001), "the baseline, but for its seed"
+    second = first.up_to_look(["focal"])
+    assert second is not None
+    assert len(second.grid().cells) == 30
+    alone = study(arms=plan.arms | {"dice": {"loss": "dice"}}, seeds=range(1, 13), looks=(5, 10, 12)).up_to_look(None)
+    assert alone is not None
+    after = alone.up_to_look(["dice"])
+    assert after is not None
+    assert {cell.arm for cell in after.grid().cells} == {"ce", "dice"}
+    assert first.up_to_look([]) is None
+    last = second.up_to_look(["focal"])
+    assert last is not None
+    assert last.up_to_look(["focal"]) is None
+
+
+def test_what_was_declared_before_the_first_run_holds(tmp_path: Path) -> None:
+    """Finds looks, a difference that matters, or a threshold that are chosen after results were seen."""
+    plan = study(seeds=range(1, 11), looks=(5, 10), care=1.0, threshold="tuned")
+    store(plan, tmp_path)
+    for change in ({"looks": (5, 10, 15)}, {"care": 0.5}, {"threshold": "untuned"}):
+        with pytest.raises(RunError, match=f"{next(iter(change))} .* then, .* now, which holds from the first run on"):
+            store(plan.model_copy(update=change), tmp_path)
+    more = store(study(seeds=range(1, 31), looks=(30,)), tmp_path)
+    assert isinstance(more, StudyPlan)
+    assert (len(more.seeds), more.looks, more.care, more.threshold) == (30, (5, 10), 1.0, "tuned")
+    fixed = store(study(looks=(2,)), tmp_path / "fixed")
+    grown = store(study(seeds=(1, 2, 3), looks=(3,)), tmp_path / "fixed")
+    assert (fixed.looks, grown.looks) == ((2,), (2,)), "what is added is judged as added"
+
+
+LOOKS = """
+ARMS = {"ce": {}, "twin": {"loss": "weighted_cross_entropy", "loss.weighted_cross_entropy.weighting.lg.k": 1e9}}
+BASELINE = "ce"
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_kept_ray", "uri")
+def test_a_study_that_ends_between_two_looks_goes_the_same_way(tmp_path: Path) -> None:
+    """Finds a look that is judged by other runs after an interruption, and runs that are made twice."""
+    (tmp_path / "mine.py").write_text(LOOKS)
+    quick: Flat = {"data.source.synthetic.size": 200, "training.epochs": 1}
+
+    def stopping(counts: Any) -> None:
+        if getattr(counts, "done", 0) >= 10:
+            raise KeyboardInterrupt
+
+    looks: dict[str, Any] = {"settings": quick, "until_settled": True, "max_seeds": 7}
+    whole = dice_ray.ablate("mine.py", name="whole", **looks)
+    with pytest.raises(KeyboardInterrupt):
+        dice_ray.ablate("mine.py", name="cut", callbacks=[stopping], **looks)
+    cut = dice_ray.resume("cut")
+    assert cut.is_finished
+    made = [
+        sorted(zip(each.frame["arm"], each.frame["seed"], each.frame["metrics.test/f1"], strict=True), key=str)
+        for each in (whole, cut)
+    ]
+    assert str(made[0]) == str(made[1])
+    assert cut.headlines == whole.headlines
+    text = (tmp_path / "dice_ray_runs/cut/ledger.jsonl").read_text()
+    assert text.count('"end"') == (whole.frame["kind"] == "cell").sum()
