@@ -33,6 +33,7 @@ from analysis.statistics.intervals import (
     Difference,
     Interval,
     holm_of,
+    moderated,
     paired_difference,
     sign_test,
     t_interval,
@@ -438,7 +439,7 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
 
 
 def _holm_of_compared(differences: Sequence[Difference]) -> list[Difference]:
-    compared = iter(holm_of([each for each in differences if each.interval.num >= FEW_SEEDS]))
+    compared = iter(holm_of(moderated([each for each in differences if each.interval.num >= FEW_SEEDS])))
     return [next(compared) if each.interval.num >= FEW_SEEDS else each for each in differences]
 
 

@@ -18,6 +18,8 @@ FEW_SEEDS: Final = 5
 NO_SPREAD: Final = 1e-12
 """A smaller spread is rounding error, and the values count as equal."""
 UNIT_INTERVAL: Final = (0.0, 1.0)
+_LEAST_FOR_PRIOR: Final = 4
+"""Fewer spreads do not show how alike they are."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,64 @@ def paired_difference(
     mean = float(np.mean(differences)) if shared else math.nan
     errors = (_standard_error(differences, test_per_train),) if len(shared) > 1 else ()
     return Difference.tested(mean, len(shared), errors, high - low, looks)
+
+
+def moderated(differences: Sequence[Difference]) -> list[Difference]:
+    """The same differences, each with a standard error that the spreads of the others support.
+
+    Few seeds say little about a spread, and those of the arms of a study are alike. So each has, besides its own
+    degrees of freedom, those of a prior that is fitted to all (the moderated t of limma, Smyth 2004). The prior has at
+    most as many as the difference itself and at least the median spread, and never makes a spread smaller. Of five
+    equal losses with five seeds this claims a difference in 4 % of studies, as the t test, and it sees two standard
+    deviations in 83 instead of 64 % (`tests/benchmarks/looks.py`); where spreads differ sixfold, it claims one in 6 %.
+
+    Nothing changes for fewer than four differences with `FEW_SEEDS` seeds, and for those at looks, whose levels hold
+    for the t test alone.
+    """
+    from scipy import special
+
+    known = [
+        each
+        for each in differences
+        if each.errors and not each.looks and each.interval.num >= FEW_SEEDS and each.errors[-1].size > NO_SPREAD
+    ]
+    if len(known) < _LEAST_FOR_PRIOR:
+        return [*differences]
+    freedom = np.array([each.errors[-1].freedom for each in known])
+    variance = np.array([each.errors[-1].size ** 2 * each.interval.num for each in known])
+    logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
+    excess = float(logs.var(ddof=1) - special.polygamma(1, freedom / 2).mean())
+    prior_freedom = min(2 * _inverse_trigamma(excess) if excess > 0 else math.inf, float(freedom.min()))
+    level = math.exp(float(logs.mean() + special.digamma(prior_freedom / 2)) - math.log(prior_freedom / 2))
+    level = max(level, float(np.median(variance)))
+    made = []
+    for each in differences:
+        if not any(each is other for other in known):
+            made.append(each)
+            continue
+        both, seeds = each.errors[0], each.errors[-1]
+        own = seeds.size**2 * each.interval.num
+        shared = (prior_freedom * level + seeds.freedom * own) / (prior_freedom + seeds.freedom)
+        error = StandardError(math.sqrt(max(own, shared) / each.interval.num), prior_freedom + seeds.freedom)
+        errors: tuple[StandardError, ...] = (error,)
+        if len(each.errors) > 1:
+            of_items = max(both.size**4 / both.freedom - seeds.size**4 / seeds.freedom, 0.0)
+            whole = error.size**2 + each.item_variance
+            errors = (StandardError(math.sqrt(whole), whole**2 / (error.size**4 / error.freedom + of_items)), error)
+        tested = Difference.tested(each.interval.mean, each.interval.num, errors, each.bound)
+        made.append(replace(tested, lower_is_better=each.lower_is_better))
+    return made
+
+
+def _inverse_trigamma(value: float) -> float:
+    """By Newton's method, as limma does; it converges from this start for all values."""
+    from scipy import special
+
+    x = 0.5 + 1 / value
+    for _ in range(50):
+        trigamma = float(special.polygamma(1, x))
+        x += trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
+    return x
 
 
 def _unpaired(values: Sequence[float], baseline: Sequence[float], test_per_train: float, bound: float) -> Difference:

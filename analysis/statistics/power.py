@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
+import numpy as np
+
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
+from analysis.statistics.looks import Looks
 
 _POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
@@ -85,6 +90,36 @@ def _noncentrality(freedom: float, level: float) -> float:
     from scipy import special
 
     return float(special.nctdtrinc(freedom, 1 - _POWER, special.stdtrit(freedom, 1 - level / 2)))
+
+
+def expected_runs(looks: Sequence[int], num_arms: int, lead: float) -> float:
+    """The mean number of runs of a study in looks, its baseline's among them, by simulation of 500 studies.
+
+    Args:
+        looks: The declared numbers of seeds.
+        num_arms: Besides the baseline.
+        lead: Of one of them, in standard deviations of its differences to the baseline; the others are equal to it.
+    """
+    from scipy import special
+
+    noise = np.random.default_rng(0).normal(size=(500, num_arms + 1, looks[-1]))
+    found_DAS = (noise[:, 1:] - noise[:, :1]) / math.sqrt(2)
+    found_DAS[:, 0] += lead
+    is_open_DA, num_claimed_D, runs = np.ones(found_DAS.shape[:2], bool), np.zeros(500, int), 0.0
+    for before, num in pairwise((0, *looks)):
+        runs += (num - before) * float((is_open_DA.sum(1) + is_open_DA.any(1)).mean())
+        t_DA = np.abs(found_DAS[..., :num].mean(-1)) / found_DAS[..., :num].std(-1, ddof=1) * math.sqrt(num)
+        for _ in range(num_arms):
+            levels = [Looks(tuple(looks), num).level(ALPHA / left) for left in range(num_arms, 0, -1)]
+            bound_D = special.stdtrit(num - 1, 1 - np.array([*levels, 0.0]) / 2)[num_claimed_D]
+            claimed_DA = is_open_DA & (t_DA >= bound_D[:, None])
+            is_open_DA &= ~claimed_DA
+            num_claimed_D = num_claimed_D + claimed_DA.sum(1)
+        share = num / looks[-1]
+        last = special.ndtri(1 - Looks(tuple(looks), looks[-1]).level(ALPHA / num_arms) / 2)
+        if share < 1:
+            is_open_DA &= special.ndtr((t_DA / math.sqrt(share) - last) / math.sqrt(1 - share)) >= _FUTILE
+    return runs
 
 
 def collapse_bound(num_collapsed: int, num_runs: int) -> float:

@@ -161,7 +161,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
             f"items of the same kind ({compared.num_units:,} items, or whole documents where they are known, are "
             "resampled, and their variance is added, after Sellam et al. 2022); never narrower than the first interval."
         )
-        if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
+        if unknown := [arm.name for arm in compared.primary if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
     if any(not arm.is_primary for arm in compared.arms):
         yield f"Scores {_other_threshold(compared)} are shown and not compared."

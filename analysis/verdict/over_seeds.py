@@ -18,6 +18,7 @@ from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
 _ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
+_NO_SEEDS: Final = "no number of seeds: more test items, or runs that differ less from seed to seed"
 _CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
@@ -54,6 +55,7 @@ def over_seeds(made: Decision) -> Verdict:
         metrics={name: value for name, value in metrics.items() if not math.isnan(value)},
         best=(best.name, next(float(arm.score.mean) for arm in arms if arm.name == best.name)) if best else None,
         more=made.more,
+        settle="" if made.more or made.outcome != "open" or not comparison.care else _NO_SEEDS,
         cells=comparison.cells,
     )
 
@@ -234,8 +236,8 @@ def _care(made: Decision) -> str:
     half = (made.baseline.score.high - made.baseline.score.low) / 2 if made.standings else math.nan
     if math.isnan(half):
         return ""
-    size = f"{(100 if comparison.score_format.percent else 1) * half:.1g}"
-    return f"not declared; --care {size} would be what the score of {comparison.baseline} itself is uncertain by"
+    size = float(f"{(100 if comparison.score_format.percent else 1) * half:.1g}")
+    return f"not declared; in a new study, --care {size:g}: the score of {comparison.baseline} itself is as uncertain"
 
 
 def _seeds(made: Decision) -> str:

@@ -18,6 +18,7 @@ from dice_ray.errors import RunError
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Driver, TrialCounts
+    from dice_ray.tuning.estimate import Estimate
     from dice_ray.tuning.plan import Plan
 
 
@@ -47,6 +48,25 @@ def run_in_looks(plan: Plan, folder: Path, driver: Driver) -> TrialCounts:
         if (after := due.up_to_look(still_open)) is None:
             return counts
         due, driver = after, replace(driver, notes=(f"After {seeds} seeds, open: {', '.join(still_open)}",))
+
+
+def with_expected_runs(made: Estimate, plan: Plan) -> Estimate:
+    """The estimate of a study in looks, which has all of its runs, with a note of how many are to be expected."""
+    from dice_ray.tuning.study import StudyPlan
+
+    library.folder_of("analysis")
+    from analysis.statistics.power import expected_runs
+
+    assert isinstance(plan, StudyPlan)
+    num_arms = len(plan.arms.keys() - {plan.baseline} - plan.controls.keys())
+    whole = plan.looks[-1] * (num_arms + 1)
+    equal, led = (expected_runs(plan.looks, num_arms, lead) / whole for lead in (0.0, 1.0))
+    note = (
+        f"In looks: about {equal * made.num_runs:.0f} runs ({equal * made.seconds / 3600:.1f} h) where the arms are "
+        f"equal, {led * made.num_runs:.0f} ({led * made.seconds / 3600:.1f} h) where one leads by a standard deviation "
+        "of the differences; at most all"
+    )
+    return replace(made, notes=(*made.notes, note))
 
 
 def _open_arms(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import library, tracking
-from dice_ray.api.looks import run_in_looks
+from dice_ray.api.looks import run_in_looks, with_expected_runs
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.reports import store_outcome
 from dice_ray.api.results import Result, interruptible
@@ -402,7 +402,10 @@ def run_plan(plan: Plan, driver: Driver, *, is_dry: bool, register: str | None =
         raise InputError("a search for several objectives must leave out --register: it has no best trial to register")
     folder = runs_folder() / plan.name
     if is_dry:
-        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
+        made = estimate(plan, folder, driver)
+        return Result(
+            plan.name, plan.name, False, estimate=with_expected_runs(made, plan) if plan.num_looks > 1 else made
+        )
     with interruptible(plan.name, plan.name) as stop:
         driver = replace(driver, is_stopped=stop)
         counts = run_in_looks(plan, folder, driver) if plan.num_looks > 1 else runner.run(plan, folder, driver)

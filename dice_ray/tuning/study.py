@@ -28,6 +28,8 @@ from dice_ray.tuning.ranking import best_arm
 
 AGAIN: Final = "control_again"
 """The arm that is the baseline with other seeds."""
+LEAST_SEEDS: Final = 5
+"""Of a claim about arms."""
 OTHER_SEEDS: Final = 1000
 """What its seeds are larger by."""
 VariantsAre: TypeAlias = Literal["data", "settings"]
@@ -318,7 +320,9 @@ class StudyPlan(Plan):
         for name in ("looks", "care", "threshold"):
             then, now = getattr(stored, name), getattr(self, name)
             is_given = len(now) > 1 if name == "looks" else now
-            if is_given and now != then and (then or name == "looks"):
+            # An older study has no threshold, and fewer seeds than a claim needs were no look at anything.
+            is_free = (name == "threshold" and not then) or (name == "looks" and _is_no_look(then))
+            if is_given and now != then and not is_free:
                 changed.append(f"{name} {then or 'none'} then, {now} now, which holds from the first run on")
         for variant in [variant for variant in self.digests if variant in stored.digests]:
             # Where the settings below the arms differ, most arms do too: their lines would repeat it.
@@ -366,6 +370,8 @@ class StudyPlan(Plan):
             merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
         asked = self.asked or self._asked_for_all()
         declared = {name: getattr(stored, name) for name in ("looks", "care", "threshold")}
+        if _is_no_look(stored.looks):
+            declared["looks"] = self.looks
         plan = self.model_copy(update={**merged, **declared, "seeds": seeds, "asked": None})
         plan = plan if asked == plan._asked_for_all() else plan.model_copy(update={"asked": asked})
         plan.grid()
@@ -430,6 +436,11 @@ class StudyPlan(Plan):
 
     def _digest(self, values: Flat, config: RunConfig, variant: str | None) -> str:
         return identity(values, self.code, self.digests[variant] + self.encoders.get(config.model.encoder, ""))
+
+
+def _is_no_look(looks: tuple[int, ...]) -> bool:
+    """Whether a fixed number of seeds was declared that is too small for any claim."""
+    return len(looks) == 1 and looks[0] < LEAST_SEEDS
 
 
 def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:

@@ -96,7 +96,7 @@ def test_it_asks_for_nothing_and_says_no_error(opened: Opened, file: Path) -> No
     assert opened.asked == [file.as_uri()]
     assert opened.messages == []
     assert opened.page.title() == "study, sweep"
-    assert opened.page.locator("#summary p").first.inner_text().startswith("study: Winner: dice")
+    assert opened.page.locator("#summary p").first.inner_text().startswith("study: Better than plain")
 
 
 def test_the_pictures_are_drawn(opened: Opened, file: Path) -> None:

@@ -7,6 +7,7 @@ standard deviation of a difference.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +17,7 @@ from scipy import stats
 
 from analysis.comparison import comparisons
 from analysis.frames import Findings
-from analysis.statistics.intervals import ALPHA
+from analysis.statistics.intervals import ALPHA, holm_of, moderated, paired_difference
 from analysis.statistics.looks import Looks
 from analysis.verdict.decision import decide
 from tests.analysis.cells import study
@@ -43,7 +44,7 @@ def at_look(differences_DAS: Floats, num: int) -> tuple[Floats, Floats]:
     return np.abs(t), np.asarray(2 * stats.t.sf(np.abs(t), num - 1))
 
 
-def holm(p_DA: Floats, level_of: Any) -> NDArray[np.bool_]:
+def _claims(p_DA: Floats, level_of: Any) -> NDArray[np.bool_]:
     """Which differences are significant, if `level_of` has the level of the t test for a number of open arms."""
     order_DA = np.argsort(p_DA, 1)
     sorted_DA = np.take_along_axis(p_DA, order_DA, 1)
@@ -58,7 +59,7 @@ def fixed(differences_DAS: Floats, num: int) -> tuple[NDArray[np.bool_], Floats]
     """The claims with this number of seeds, and the runs of each study."""
     _, p_DA = at_look(differences_DAS, num)
     num_studies, num_arms, _ = differences_DAS.shape
-    return holm(p_DA, lambda num_open: ALPHA / num_open), np.full(num_studies, num * (num_arms + 1.0))
+    return _claims(p_DA, lambda num_open: ALPHA / num_open), np.full(num_studies, num * (num_arms + 1.0))
 
 
 def repeated(differences_DAS: Floats) -> tuple[NDArray[np.bool_], Floats]:
@@ -105,10 +106,27 @@ def _in_looks(differences_DAS: Floats, level_of: Any, *, futility: bool) -> tupl
     return claims_DA, runs_D
 
 
+def of_report(differences_DAS: Floats, num: int) -> tuple[NDArray[np.bool_], Floats]:
+    """The same as a report tests them, with moderated standard errors; of the first 2,000 studies."""
+    zeros, limits = dict.fromkeys(range(num), 0.0), (-math.inf, math.inf)
+    found_DAS = differences_DAS[:2000, :, :num]
+    claims = [
+        [
+            each.p <= ALPHA
+            for each in holm_of(
+                moderated([paired_difference(dict(enumerate(seen)), zeros, 0.0, limits) for seen in of_study])
+            )
+        ]
+        for of_study in found_DAS.tolist()
+    ]
+    return np.array(claims), np.full(len(claims), num * (differences_DAS.shape[1] + 1.0))
+
+
 DESIGNS: Final = {
-    "5 seeds": lambda found: fixed(found, 5),
-    "10 seeds": lambda found: fixed(found, 10),
-    "20 seeds": lambda found: fixed(found, 20),
+    "5 seeds": lambda found: of_report(found, 5),
+    "5 seeds, plain t test": lambda found: fixed(found, 5),
+    "10 seeds": lambda found: of_report(found, 10),
+    "20 seeds": lambda found: of_report(found, 20),
     "t test repeated at 5, 10, 15, 20": repeated,
     "looks at 5, 10, 15, 20": in_looks,
     "e-values at 5, 10, 15, 20": at_any_time,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import chdir
 from pathlib import Path
 from typing import Any
@@ -419,7 +421,8 @@ def test_a_study_in_looks_asks_for_the_arms_that_are_open(tmp_path: Path) -> Non
     second = first.up_to_look(["focal"])
     assert second is not None
     assert len(second.grid().cells) == 30
-    alone = study(arms=plan.arms | {"dice": {"loss": "dice"}}, seeds=range(1, 13), looks=(5, 10, 12)).up_to_look(None)
+    arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}, "dice": {"loss": "dice"}}
+    alone = study(arms=arms, seeds=range(1, 13), looks=(5, 10, 12)).up_to_look(None)
     assert alone is not None
     after = alone.up_to_look(["dice"])
     assert after is not None
@@ -440,9 +443,10 @@ def test_what_was_declared_before_the_first_run_holds(tmp_path: Path) -> None:
     more = store(study(seeds=range(1, 31), looks=(30,)), tmp_path)
     assert isinstance(more, StudyPlan)
     assert (len(more.seeds), more.looks, more.care, more.threshold) == (30, (5, 10), 1.0, "tuned")
-    fixed = store(study(looks=(2,)), tmp_path / "fixed")
-    grown = store(study(seeds=(1, 2, 3), looks=(3,)), tmp_path / "fixed")
-    assert (fixed.looks, grown.looks) == ((2,), (2,)), "what is added is judged as added"
+    for num, looks in ((6, (6,)), (2, (8,))):
+        store(study(looks=(num,), seeds=range(1, num + 1)), tmp_path / f"{num}")
+        grown = store(study(seeds=range(1, 9), looks=(8,)), tmp_path / f"{num}")
+        assert grown.looks == looks, "what is added to seeds that could show something is judged as added"
 
 
 LOOKS = """
@@ -461,7 +465,7 @@ def test_a_study_that_ends_between_two_looks_goes_the_same_way(tmp_path: Path) -
 
     def stopping(counts: Any) -> None:
         if getattr(counts, "done", 0) >= 10:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
 
     looks: dict[str, Any] = {"settings": quick, "until_settled": True, "max_seeds": 7}
     whole = dice_ray.ablate("mine.py", name="whole", **looks)

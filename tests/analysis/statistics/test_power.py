@@ -11,7 +11,14 @@ from scipy import stats
 
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference, StandardError, paired_difference
 from analysis.statistics.looks import Looks
-from analysis.statistics.power import collapse_bound, is_futile, seeds_needed, smallest_visible, visible_on_items
+from analysis.statistics.power import (
+    collapse_bound,
+    expected_runs,
+    is_futile,
+    seeds_needed,
+    smallest_visible,
+    visible_on_items,
+)
 
 
 def power(difference: float, spread: float, num: int, level: float = ALPHA, test_per_train: float = 0.0) -> float:
@@ -68,6 +75,12 @@ def test_an_arm_is_futile_where_its_chance_at_the_last_look_is_small() -> None:
         if abs(chance - 0.1) > 0.03:
             assert is_futile(seen(differences.tolist(), looks=Looks((5, 10, 15, 20), 10))) == (chance < 0.1)
     assert not is_futile(seen([0.0, 0.1])), "a fixed number of seeds is not stopped"
+
+
+@pytest.mark.parametrize(("lead", "runs"), [(0.0, 46), (1.0, 54), (2.0, 48)])
+def test_the_runs_to_expect_are_those_of_an_independent_simulation(lead: float, runs: int) -> None:
+    """Of 10,000 studies with other noise (`tests/benchmarks/looks.py`)."""
+    assert expected_runs((5, 10, 15, 20), 4, lead) == pytest.approx(runs, abs=3)
 
 
 def test_where_no_number_can_be_given() -> None:
