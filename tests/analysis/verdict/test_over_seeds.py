@@ -202,7 +202,7 @@ def test_the_smallest_difference_that_matters() -> None:
         made = of({"plain": plain, "dice": shifted(plain, *shifts)}, care=care)
         assert made.outcome == outcome
         assert any(text.startswith(said) for text in made.sentences), made.sentences
-    assert re.match(r"not declared; --care \S+ would be", made.facts["what matters"])
+    assert re.match(r"not declared; in a new study, --care \S+: the score of plain itself", made.facts["what matters"])
     spread = shifted(plain, -0.03, 0.03, 0.01)
     planned = of({"plain": plain, "dice": spread}, care="1")
     assert planned.more is not None
