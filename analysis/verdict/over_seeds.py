@@ -236,6 +236,8 @@ def _care(made: Decision) -> str:
     half = (made.baseline.score.high - made.baseline.score.low) / 2 if made.standings else math.nan
     if math.isnan(half):
         return ""
+    if comparison.score_format.percent and half > 0.05:  # a baseline that learns with some seeds only
+        return "not declared: --care, in a new study"
     size = float(f"{(100 if comparison.score_format.percent else 1) * half:.1g}")
     return f"not declared; in a new study, --care {size:g}: the score of {comparison.baseline} itself is as uncertain"
 
