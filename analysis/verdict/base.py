@@ -28,7 +28,6 @@ _ANSWERS: Final[dict[str, CardAnswer]] = {
     "open": "NO",
     "settled": "NO",
     "no_difference": "NO",
-    "different": "YES",
     "better": "YES",
     "winner": "YES",
 }

@@ -37,8 +37,8 @@ def equal_budget(study: AtBudget) -> Verdict:
     return Verdict(
         place=study.place,
         metric=study.metric,
-        outcome=study.outcome,
-        question="Can the arms be told apart at equal tuning budget?",
+        outcome=_outcome(study),
+        question=f"Is an arm better than {study.baseline} at equal tuning budget?",
         use=_arm_to_use(study),
         sentences=(_headline(study), *_sentences(study)),
         facts={
@@ -53,6 +53,16 @@ def equal_budget(study: AtBudget) -> Verdict:
         more=more,
         settle=settle,
     )
+
+
+def _outcome(study: AtBudget) -> str:
+    """Whether an arm is better: that some differ may be because they are worse."""
+    if study.outcome != "different":
+        return study.outcome
+    better, _ = _better_and_worse(study)
+    if not better:
+        return "no_difference"
+    return "better" if any(arm not in study.not_above_constant for arm in better) else "flawed"
 
 
 def _to_settle(study: AtBudget) -> tuple[MoreSeeds | None, str]:
