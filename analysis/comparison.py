@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final
 
 import pandas as pd
 
+from analysis.cells import collapsed_seeds, latest_cells, scores_by_arm
 from analysis.formats import ScoreFormat
 from analysis.frames import (
+    Declared,
     Findings,
     by_seed,
     collapsed,
@@ -38,7 +40,6 @@ from analysis.statistics.intervals import (
     sign_test,
     t_interval,
 )
-from analysis.statistics.new_data import ItemParts, item_parts
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
@@ -94,37 +95,6 @@ class Arm:
     @property
     def at_tuned_threshold(self) -> bool:
         return self.name.endswith(TUNED)
-
-
-@dataclass(frozen=True)
-class Declared:
-    """What a study declared before its first run.
-
-    Attributes:
-        looks: The numbers of seeds after which the arms are compared; one if their number is fixed, and empty for a
-            study of an older version.
-        care: The smallest difference that matters, in points of the metric where it is a share; 0 for none.
-        threshold: At which the arms are compared, where the task tunes one.
-    """
-
-    looks: tuple[int, ...] = ()
-    care: float = 0.0
-    threshold: Literal["tuned", "untuned"] = "tuned"
-
-    @classmethod
-    def in_frame(cls, frame: pd.DataFrame) -> Declared:
-        """What the parent of a study stored."""
-        parents = of_kind(frame, "study")
-        stored = {
-            name: str(values.iloc[-1])
-            for name in (schema.LOOKS, schema.CARE, schema.THRESHOLD)
-            if len(values := tag_values(parents, name).dropna())
-        }
-        return cls(
-            tuple(map(int, stored.get(schema.LOOKS, "").split())),
-            float(stored.get(schema.CARE, 0.0)),
-            "untuned" if stored.get(schema.THRESHOLD) == "untuned" else "tuned",
-        )
 
 
 @dataclass(frozen=True)
@@ -209,6 +179,11 @@ class Comparison:
         return tuple(arm for arm in self.arms if arm.is_primary and arm.name != CONSTANT)
 
     @property
+    def reference(self) -> Arm:
+        """The row of the baseline that the others are compared with."""
+        return next(arm for arm in self.primary if arm.arm == self.baseline)
+
+    @property
     def num_tests(self) -> int:
         """How many p values Holm's correction counts."""
         differences = [arm.decisive for arm in self.arms if arm.decisive]
@@ -247,16 +222,16 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
     metric, baseline = parent_tag(frame, schema.METRIC), parent_tag(frame, schema.BASELINE)
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER, schema.VARIANT), sort=False)
     declared = Declared.in_frame(frame)
-    return tuple(compare(group, metric, baseline, findings.items, str(place), declared) for place, group in groups)
+    return tuple(compare(group, metric, baseline, declared, findings.items, str(place)) for place, group in groups)
 
 
 def compare(
     cells: pd.DataFrame,
     metric: str,
     baseline: str,
+    declared: Declared,
     items: Mapping[str, pd.DataFrame] | None = None,
     place: str = "",
-    declared: Declared = Declared(),
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
@@ -264,20 +239,20 @@ def compare(
         cells: The cells of one data set, encoder and variant.
         metric: The metric that the study compares.
         baseline: The name of the arm that the others are compared with.
+        declared: What the study declared before its first run.
         items: The counts of each test item by the id of the cell.
         place: Data set, encoder and variant, for titles.
-        declared: What the study declared before its first run.
     """
-    latest = _latest(cells, metric)
+    latest = latest_cells(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()
     once = latest[~is_control]
-    plain, why_not = _rows(once, metric, items or {}, "", declared.looks)
-    tuned, _ = _rows(once, metric, items or {}, TUNED, declared.looks)
+    plain, why_not = scores_by_arm(once, metric, items or {}, "", declared.looks)
+    tuned, _ = scores_by_arm(once, metric, items or {}, TUNED, declared.looks)
     is_tuned = declared.threshold == "tuned" and baseline in tuned
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
-    of_collapsed = {} if is_tuned else _collapsed_seeds(once, metric)
+    of_collapsed = {} if is_tuned else collapsed_seeds(once, metric)
     arms = _corrected(
         [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
     )
@@ -286,8 +261,14 @@ def compare(
         difference = arm.difference and arm.difference.untested
         arms.append(replace(arm, is_primary=False, difference=difference, new_data=None))
     sign = -1 if catalogue.metric(metric).is_minimised else 1
-    arms.sort(key=lambda arm: (arm.arm != baseline, math.isnan(arm.score.mean), -sign * arm.score.mean))
-    arms.sort(key=lambda arm: not (arm.arm == baseline and arm.is_primary))
+    arms.sort(
+        key=lambda arm: (
+            arm.arm != baseline,
+            arm.arm == baseline and not arm.is_primary,
+            math.isnan(arm.score.mean),
+            -sign * arm.score.mean,
+        )
+    )
     compared = {
         arm.name for arm in arms if arm.arm == baseline or (arm.difference and arm.difference.interval.num >= FEW_SEEDS)
     }
@@ -354,7 +335,7 @@ def _arm(
             new_data=on_new_data,
             by_seed=by_seed,
             num_shared=len(shared) or difference.interval.num,
-            collapse_p=sign_test(only_mine, only_its),
+            collapse_p=sign_test(only_mine, only_its, row.looks_with(baseline)),
         )
     # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
     if not arm.at_tuned_threshold:
@@ -364,13 +345,6 @@ def _arm(
     return arm
 
 
-def _collapsed_seeds(cells: pd.DataFrame, metric: str) -> dict[str, Set[int]]:
-    """The seeds with which each arm collapsed; of a score that does not depend on the threshold none."""
-    if not catalogue.metric(metric).needs_threshold:
-        return {}
-    return {str(arm): set(runs["seed"]) for arm, runs in cells[collapsed(cells, metric)].groupby("arm")}
-
-
 def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> Control:
     scored, ratio, limits = by_seed(values, runs["seed"]), baseline.test_per_train, baseline.limits
     difference = paired_difference(scored, baseline.scores, ratio, limits)
@@ -378,73 +352,26 @@ def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Serie
     return Control(arm, t_interval(list(scored.values()), ratio, limits), difference, has_own_seeds)
 
 
-def _rows(
-    cells: pd.DataFrame, metric: str, items: Mapping[str, pd.DataFrame], suffix: str, looks: tuple[int, ...]
-) -> tuple[dict[str, ArmScores], str]:
-    """The plain or tuned scores by the arm's name, and the reason why their items are not known, if they are not.
-
-    An arm without a score is left out at the tuned threshold, which not every task has.
-    """
-    values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
-    stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
-    ratio, known_metric = test_per_train(cells), catalogue.metric(metric)
-    has_ended = states(cells) != "unfinished"
-    if metric.startswith("test/"):
-        known = item_parts(items, stored, "tuned_" if suffix else "")
-    else:
-        known = ItemParts({}, "the score is not on the test split")
-    rows = {}
-    for name, runs in cells.groupby("arm"):
-        scored = by_seed(values[runs.index], runs["seed"])
-        parts = {
-            int(seed): known.parts[id_]
-            for id_, seed in zip(runs["id"], runs["seed"], strict=True)
-            if id_ in known.parts
-        }
-        if scored or not suffix:
-            rows[str(name)] = ArmScores(
-                f"{name}{suffix}",
-                scored,
-                parts,
-                ratio,
-                known_metric.limits,
-                known_metric.is_minimised,
-                looks,
-                frozenset(runs.loc[has_ended[runs.index], "seed"]),
-            )
-    return rows, known.why_not
-
-
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:
-    """The arms with Holm-corrected p values, on this test set and on new data separately.
+    """The arms with Holm-corrected p values, over seeds and on new data separately.
 
-    The tests of collapses are in the same family. Arms with fewer than `FEW_SEEDS` seeds are never called significant,
-    and do not count.
+    The tests of collapses are in the same family, and so is an arm whose items are lost, with its difference on these
+    items. Arms with fewer than `FEW_SEEDS` seeds are never called significant, and do not count.
     """
     collapses = [Difference(Interval(0.0, math.nan, math.nan, FEW_SEEDS), arm.collapse_p) for arm in arms]
-    known = [arm.difference for arm in arms if arm.difference]
-    on_new_data = [arm.new_data for arm in arms if arm.new_data]
-    differences, of_new_data = (iter(_holm_of_compared([*of, *collapses])) for of in (known, on_new_data))
-    made = [
-        replace(
-            arm,
-            difference=next(differences) if arm.difference else None,
-            new_data=next(of_new_data) if arm.new_data else None,
-        )
-        for arm in arms
+    known = [(arm, difference) for arm in arms if (difference := arm.difference)]
+    here = _holm_of_compared([*(difference for _, difference in known), *collapses])
+    decisive = _holm_of_compared([*(arm.new_data or difference for arm, difference in known), *collapses])
+    made = {
+        arm.name: replace(arm, difference=on_these, new_data=on_new if arm.new_data else None)
+        for (arm, _), on_these, on_new in zip(known, here, decisive, strict=False)
+    }
+    return [
+        replace(made.get(arm.name, arm), collapse_p=each.p)
+        for arm, each in zip(arms, decisive[len(known) :], strict=True)
     ]
-    # Those on new data decide where they are known.
-    corrected = of_new_data if on_new_data else differences
-    return [replace(arm, collapse_p=each.p) for arm, each in zip(made, corrected, strict=True)]
 
 
 def _holm_of_compared(differences: Sequence[Difference]) -> list[Difference]:
     compared = iter(holm_of(moderated([each for each in differences if each.interval.num >= FEW_SEEDS])))
     return [next(compared) if each.interval.num >= FEW_SEEDS else each for each in differences]
-
-
-def _latest(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """One cell for each arm and seed: the latest with a score, else the latest."""
-    # The sort is stable and cells come in the order of their start: "last" is the latest one with a score.
-    scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
-    return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()

@@ -71,6 +71,37 @@ def _family(runs: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return pd.DataFrame(found, index=runs.index)
 
 
+@dataclass(frozen=True)
+class Declared:
+    """What a study declared before its first run.
+
+    Attributes:
+        looks: The numbers of seeds after which the arms are compared; one if their number is fixed, and empty for a
+            study of an older version.
+        care: The smallest difference that matters, in points of the metric where it is a share; 0 for none.
+        threshold: At which the arms are compared, where the task tunes one.
+    """
+
+    looks: tuple[int, ...] = ()
+    care: float = 0.0
+    threshold: Literal["tuned", "untuned"] = "tuned"
+
+    @classmethod
+    def in_frame(cls, frame: pd.DataFrame) -> Declared:
+        """What the parent of a study stored."""
+        parents = of_kind(frame, "study")
+        stored = {
+            name: str(values.iloc[-1])
+            for name in (schema.LOOKS, schema.CARE, schema.THRESHOLD)
+            if len(values := tag_values(parents, name).dropna())
+        }
+        return cls(
+            tuple(map(int, stored.get(schema.LOOKS, "").split())),
+            float(stored.get(schema.CARE, 0.0)),
+            "untuned" if stored.get(schema.THRESHOLD) == "untuned" else "tuned",
+        )
+
+
 def has_drawn_settings(frame: pd.DataFrame) -> bool:
     """Whether the variants of a study are settings drawn from a search space, so that they are no data sets."""
     return bool(tag_values(of_kind(frame, "study"), schema.VARIANTS_ARE).eq("settings").any())

@@ -15,9 +15,9 @@ from typing import Any, Final, get_args
 
 import pandas as pd
 
-from analysis.comparison import CONSTANT, Arm, Comparison, Declared, compare, comparisons
+from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
-from analysis.frames import Findings, losses, of_kind, param_values, scores, tag_values
+from analysis.frames import Declared, Findings, losses, of_kind, param_values, scores, tag_values
 from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, inconsistencies, printed_tables
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
@@ -232,9 +232,7 @@ def _add(
 def _ours(comparison: Comparison, block: Block, printed: PrintedTable) -> _Ours:
     *others, last = block.headings
     # The baseline of the study may be another one.
-    compared = compare(
-        comparison.cells, f"test/{METRICS[last]}", _BASELINE, declared=Declared(threshold="untuned")
-    ).arms
+    compared = compare(comparison.cells, f"test/{METRICS[last]}", _BASELINE, Declared(threshold="untuned")).arms
     plain = (arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT)
     return _Ours(
         comparison,

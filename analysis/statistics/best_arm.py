@@ -59,7 +59,7 @@ class ArmScores:
 
     def minus(self, other: ArmScores) -> Difference:
         """The difference over the seeds that both have, at the last look that both have reached."""
-        looks, seeds = self._looks(other), set(self.shared_with(other))
+        looks, seeds = self.looks_with(other), set(self.shared_with(other))
         mine, others = (
             {seed: score for seed, score in row.scores.items() if seed in seeds or not seeds} for row in (self, other)
         )
@@ -72,7 +72,7 @@ class ArmScores:
         if not seeds or not set(seeds) <= self.parts.keys() & other.parts.keys():
             return None
         mine, its = (np.stack([row.parts[seed] for seed in seeds]) for row in (self, other))
-        return replace(over_seeds_and_items(mine, its, self._looks(other)), lower_is_better=self.lower_is_better)
+        return replace(over_seeds_and_items(mine, its, self.looks_with(other)), lower_is_better=self.lower_is_better)
 
     def decisive(self, other: ArmScores) -> Difference:
         """The difference that claims rest on: on new data where that is known."""
@@ -80,13 +80,13 @@ class ArmScores:
 
     def shared_with(self, other: ArmScores) -> list[int]:
         """The seeds with a score of both, up to the last look that both have reached."""
-        shared, looks = sorted(self.scores.keys() & other.scores.keys()), self._looks(other)
+        shared, looks = sorted(self.scores.keys() & other.scores.keys()), self.looks_with(other)
         return [seed for seed in shared if looks is None or seed <= looks.reached or looks.is_beyond]
 
     def differences_to(self, other: ArmScores) -> tuple[float, ...]:
         return tuple(self.scores[seed] - other.scores[seed] for seed in self.shared_with(other))
 
-    def _looks(self, other: ArmScores) -> Looks | None:
+    def looks_with(self, other: ArmScores) -> Looks | None:
         """The last look that both have reached; None where the number of seeds was chosen before the first run."""
         both = self.ended & other.ended
         if len(self.looks) <= 1 and len(both) <= max(self.looks, default=len(both)):

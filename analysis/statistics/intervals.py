@@ -68,7 +68,7 @@ class Difference:
         from scipy import special
 
         if not errors or max(error.size for error in errors) < NO_SPREAD:
-            return cls(Interval(mean, math.nan, math.nan, num), math.nan, errors, bound)
+            return cls(Interval(mean, math.nan, math.nan, num), math.nan, errors, bound, looks)
         p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
         p = looks.overall(p) if looks else p
         return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound, looks).corrected(p, ALPHA)
@@ -187,7 +187,7 @@ def paired_difference(
     differences = [values[seed] - baseline[seed] for seed in shared]
     low, high = fitting(limits, [*values.values(), *baseline.values()])
     if not shared and min(len(values), len(baseline)) > 1:
-        return _unpaired([*values.values()], [*baseline.values()], test_per_train, high - low)
+        return _unpaired([*values.values()], [*baseline.values()], test_per_train, high - low, looks)
     mean = float(np.mean(differences)) if shared else math.nan
     errors = (_standard_error(differences, test_per_train),) if len(shared) > 1 else ()
     return Difference.tested(mean, len(shared), errors, high - low, looks)
@@ -198,9 +198,8 @@ def moderated(differences: Sequence[Difference]) -> list[Difference]:
 
     Few seeds say little about a spread, and those of the arms of a study are alike. So each has, besides its own
     degrees of freedom, those of a prior that is fitted to all (the moderated t of limma, Smyth 2004). The prior has at
-    most as many as the difference itself and at least the median spread, and never makes a spread smaller. Of five
-    equal losses with five seeds this claims a difference in 4 % of studies, as the t test, and it sees two standard
-    deviations in 83 instead of 64 % (`tests/benchmarks/looks.py`); where spreads differ sixfold, it claims one in 6 %.
+    most as many as the difference itself and at least the median spread, and never makes a spread smaller. What it
+    gains, and what it costs where spreads differ much, is simulated in `tests/benchmarks/looks.py`.
 
     Nothing changes for fewer than four differences with `FEW_SEEDS` seeds, and for those at looks, whose levels hold
     for the t test alone.
@@ -251,14 +250,16 @@ def _inverse_trigamma(value: float) -> float:
     return x
 
 
-def _unpaired(values: Sequence[float], baseline: Sequence[float], test_per_train: float, bound: float) -> Difference:
+def _unpaired(
+    values: Sequence[float], baseline: Sequence[float], test_per_train: float, bound: float, looks: Looks | None
+) -> Difference:
     """Welch's test, as of the same arm with other seeds; over as many seeds as the smaller side has."""
     sides = [_standard_error(side, test_per_train) for side in (values, baseline)]
     variance = sum(side.size**2 for side in sides)
     freedom = sum(side.size**4 / side.freedom for side in sides)
     error = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
     mean = float(np.mean(values) - np.mean(baseline))
-    return Difference.tested(mean, min(len(values), len(baseline)), (error,), bound)
+    return Difference.tested(mean, min(len(values), len(baseline)), (error,), bound, looks)
 
 
 def fitting(limits: tuple[float, float], scores: Iterable[float]) -> tuple[float, float]:
@@ -272,8 +273,8 @@ def _standard_error(values: Sequence[float], test_per_train: float) -> StandardE
     return StandardError(float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train), len(values) - 1)
 
 
-def sign_test(num: int, others: int) -> float:
-    """The exact two-sided p value of so many differences of one sign and of the other; NaN without any.
+def sign_test(num: int, others: int, looks: Looks | None = None) -> float:
+    """The exact two-sided p value of so many differences of one sign and of the other, over all looks; NaN without any.
 
     >>> sign_test(0, 6)
     0.03125
@@ -282,7 +283,8 @@ def sign_test(num: int, others: int) -> float:
         return math.nan
     from scipy import special
 
-    return min(1.0, 2 * float(special.bdtr(min(num, others), total, 0.5)))
+    p = min(1.0, 2 * float(special.bdtr(min(num, others), total, 0.5)))
+    return looks.overall(p) if looks else p
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

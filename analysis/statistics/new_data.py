@@ -50,7 +50,7 @@ def over_seeds_and_items(
     differences_S = _ratio(parts.sum(1)) - _ratio(baseline.sum(1))
     mean = float(differences_S.mean())
     if num_seeds < 2 or num_items < 2:
-        return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
+        return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan, looks=looks)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
     of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))

@@ -51,10 +51,6 @@ class Decision:
         """The compared arms that stand so to the baseline."""
         return [arm for arm, each in self.standings if each in standings]
 
-    @property
-    def baseline(self) -> Arm:
-        return next(arm for arm in self.comparison.primary if arm.arm == self.comparison.baseline)
-
 
 def decide(comparison: Comparison) -> Decision:
     """Decide what a comparison shows."""
@@ -75,20 +71,22 @@ def decide(comparison: Comparison) -> Decision:
     best = comparison.best
     is_won = bool(best and best.wins and best.name in [arm.name for arm in recommended])
     kinds = {standing for _, standing in standings}
-    is_ahead = [
-        arm for arm, standing in standings if standing == "untested" and arm.difference and arm.difference.gain.mean > 0
-    ]
+    is_ahead = any(
+        arm.difference and arm.difference.is_constant and arm.difference.gain.mean > 0
+        for arm, standing in standings
+        if standing == "untested"
+    )
     outcome: Outcome
     if recommended:
         outcome = "winner" if is_won else "better"
     elif better:
         outcome = "flawed"
-    elif [arm for arm in is_ahead if arm.difference and arm.difference.is_constant]:
+    elif is_ahead:
         outcome = "untested"
     elif kinds <= {"equal", "worse"}:
         outcome = "settled"
     else:
-        outcome = "not_yet" if set(open_arms(comparison)) else "open"
+        outcome = "not_yet" if open_arms(comparison) else "open"
     more = MoreSeeds() if outcome == "not_yet" else _more(comparison, enough) if outcome == "open" else None
     return Decision(comparison, outcome, min(num_by_arm[arm.name] for arm in enough), standings, recommended, more)
 
@@ -124,8 +122,7 @@ def flaw(arm: Arm, comparison: Comparison) -> str:
         return f"{arm.failed} of its {arm.failed + arm.score.num} runs have no score"
     if not is_useful(arm, comparison):
         return f"it is not better than the {CONSTANT}"
-    baseline = next(row for row in comparison.primary if row.arm == comparison.baseline)
-    if (arm.collapsed or 0) > (baseline.collapsed or 0):
+    if (arm.collapsed or 0) > (comparison.reference.collapsed or 0):
         return f"{arm.collapsed} of its {arm.score.num} runs predict one class only"
     return ""
 
@@ -133,8 +130,7 @@ def flaw(arm: Arm, comparison: Comparison) -> str:
 def _standing(arm: Arm, comparison: Comparison) -> Standing:
     found, care = arm.decisive, comparison.care
     if arm.collapse_p <= ALPHA:
-        baseline = next(row for row in comparison.primary if row.arm == comparison.baseline)
-        return "worse" if (arm.collapsed or 0) > (baseline.collapsed or 0) else "better"
+        return "worse" if (arm.collapsed or 0) > (comparison.reference.collapsed or 0) else "better"
     if found is None or found.interval.num < FEW_SEEDS or math.isnan(found.p):
         # Two arms with the very same scores are equal.
         is_same = found is not None and found.interval.num >= FEW_SEEDS and abs(found.interval.mean) < NO_SPREAD

@@ -84,7 +84,7 @@ def _headline(made: Decision) -> str:
         return f"{every} equal to {baseline} within {_care_in_words(comparison)}{worse}."
     if made.outcome == "flawed":
         flaws = "; ".join(f"{_with_gains(made, [arm])}, but {flaw(arm, comparison)}" for arm in made.standing("better"))
-        return f"No arm can be recommended: {flaws}."
+        return f"No arm can be recommended: {flaws}{worse}."
     if not made.recommended:
         return f"No arm is shown to be better than {baseline}{_excluded(made)}{worse}."
     others = [arm for arm in made.standing("better") if arm not in made.recommended]
@@ -102,15 +102,12 @@ def _headline(made: Decision) -> str:
 
 def _excluded(made: Decision) -> str:
     """The gain that no arm can have, as the end of a clause; empty if some arm could not be tested."""
-    gains = [arm.decisive.gain.high for arm, _ in made.standings if arm.decisive]
-    # To exclude a gain of half of all that is possible says nothing.
-    if (
-        not gains
-        or any(map(math.isnan, gains))
-        or max(gains) > 0.1 * min(arm.decisive.bound for arm, _ in made.standings if arm.decisive)
-    ):
+    known = [arm.decisive for arm, _ in made.standings if arm.decisive]
+    highest = max((0.0, *(each.gain.high for each in known)), key=lambda gain: (math.isnan(gain), gain))
+    # To exclude a gain of a good part of all that is possible says nothing.
+    if not known or not highest <= 0.1 * known[0].bound:
         return ""
-    return f", nor by more than {_show(made.comparison, max(*gains, 0.0), '')}{_where(made)}"
+    return f", nor by more than {_show(made.comparison, highest, '')}{_where(made)}"
 
 
 def _sentences(made: Decision) -> Iterator[str]:
@@ -145,8 +142,8 @@ def _sentences(made: Decision) -> Iterator[str]:
 def _of_levels(comparison: Comparison) -> str:
     """The scores of the baseline and the constant predictor."""
     show = comparison.score_format
-    rows = [arm for arm in comparison.primary if arm.arm == comparison.baseline]
-    levels = [f"{arm.name} has {show.show_interval(arm.score) or 'no score'}" for arm in rows]
+    row = comparison.reference
+    levels = [f"{row.name} has {show.show_interval(row.score) or 'no score'}"]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
     return f"{show.heading(comparison.metric)}{on_place(comparison.place)}: {', '.join(levels)}."
 
@@ -192,16 +189,20 @@ def _arm_to_use(made: Decision) -> str:
         return "not known yet"
     if made.recommended:
         return _names(made.recommended, " or ")
-    if not is_useful(made.baseline, comparison):
+    if not is_useful(made.comparison.reference, comparison):
         return f"no arm: {baseline} is not better than the {CONSTANT}"
     if made.outcome == "untested":
         return f"not known: {_names(made.standing('untested'))} cannot be tested"
-    row = made.baseline.name
+    row = made.comparison.reference.name
     if made.outcome == "settled" and not made.standing("worse"):
         return f"{row}, or whichever is cheaper: they are equal within {_care_in_words(comparison)}"
     reason = "can be recommended instead" if made.outcome == "flawed" else "is shown to be better"
-    num = made.baseline.collapsed or 0
-    caution = f"; but {num} of its {counted(made.baseline.score.num, 'run')} predict one class only" if num else ""
+    num = made.comparison.reference.collapsed or 0
+    caution = (
+        f"; but {num} of its {counted(made.comparison.reference.score.num, 'run')} predict one class only"
+        if num
+        else ""
+    )
     return f"{row}, since no arm {reason}{caution}"
 
 
@@ -233,7 +234,9 @@ def _care(made: Decision) -> str:
     comparison = made.comparison
     if comparison.care:
         return f"differences of more than {_care_in_words(comparison)} (declared)"
-    half = (made.baseline.score.high - made.baseline.score.low) / 2 if made.standings else math.nan
+    half = (
+        (made.comparison.reference.score.high - made.comparison.reference.score.low) / 2 if made.standings else math.nan
+    )
     if math.isnan(half):
         return ""
     if comparison.score_format.percent and half > 0.05:  # a baseline that learns with some seeds only

@@ -15,7 +15,8 @@ from dice_ray.api.models import Scored, evaluate, export, predict
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.reports import export_optuna, export_preset, report, write_report
 from dice_ray.api.results import Best, DryRun, Interrupted, Result
-from dice_ray.api.search import PUBLISHED, ablate, published_points, resume, tune
+from dice_ray.api.search import PUBLISHED, published_points, resume, tune
+from dice_ray.api.study import ablate
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.training import train
 from dice_ray.run.names import valid_name

@@ -17,12 +17,13 @@ from dice_ray.api.reports import findings, store_outcome
 from dice_ray.errors import RunError
 
 if TYPE_CHECKING:
+    from analysis.frames import Findings
     from dice_ray.run.driver import Driver, TrialCounts
     from dice_ray.tuning.estimate import Estimate
-    from dice_ray.tuning.plan import Plan
+    from dice_ray.tuning.study import StudyPlan
 
 
-def run_in_looks(plan: Plan, folder: Path, driver: Driver) -> TrialCounts:
+def run_in_looks(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
     """Run a study up to each look, and from there the arms that are not settled on any of its data sets.
 
     Returns:
@@ -32,32 +33,29 @@ def run_in_looks(plan: Plan, folder: Path, driver: Driver) -> TrialCounts:
         RunError: MLflow does not hold the results that a look is about.
     """
     from dice_ray.tuning import runner
-    from dice_ray.tuning.study import StudyPlan
+    from dice_ray.tuning.looks import up_to_look
 
-    assert isinstance(plan, StudyPlan)
-    began, max_hours, due = time.monotonic(), driver.max_hours, plan.up_to_look(None)
+    began, max_hours, due = time.monotonic(), driver.max_hours, up_to_look(plan, None)
+    assert due is not None, "a study in looks has a first one"
     while True:
-        assert due is not None, "a study in looks has a first one"
-        if max_hours is not None:
-            driver = replace(driver, max_hours=max(max_hours - (time.monotonic() - began) / 3600, 0.0))
+        if max_hours is not None:  # between two looks it may have run out: the next one then ends at once
+            driver = replace(driver, max_hours=max(max_hours - (time.monotonic() - began) / 3600, 1e-6))
         counts = runner.run(due, folder, driver)
         if not counts.is_finished or driver.is_stopped():
             return counts
-        store_outcome(plan.name, lambda: findings(plan.name), folder)
-        still_open, seeds = _open_arms(folder), max(due.asked.seeds) if due.asked else 0
-        if (after := due.up_to_look(still_open)) is None:
+        found = _results(folder)
+        still_open, seeds = _open_arms(found), max(due.asked.seeds) if due.asked else 0
+        if (after := up_to_look(due, still_open)) is None:
             return counts
+        _store(plan.name, found, folder)
         due, driver = after, replace(driver, notes=(f"After {seeds} seeds, open: {', '.join(still_open)}",))
 
 
-def with_expected_runs(made: Estimate, plan: Plan) -> Estimate:
+def with_expected_runs(made: Estimate, plan: StudyPlan) -> Estimate:
     """The estimate of a study in looks, which has all of its runs, with a note of how many are to be expected."""
-    from dice_ray.tuning.study import StudyPlan
-
     library.folder_of("analysis")
     from analysis.statistics.power import expected_runs
 
-    assert isinstance(plan, StudyPlan)
     num_arms = len(plan.arms.keys() - {plan.baseline} - plan.controls.keys())
     whole = plan.looks[-1] * (num_arms + 1)
     equal, led = (expected_runs(plan.looks, num_arms, lead) / whole for lead in (0.0, 1.0))
@@ -69,17 +67,13 @@ def with_expected_runs(made: Estimate, plan: Plan) -> Estimate:
     return replace(made, notes=(*made.notes, note))
 
 
-def _open_arms(folder: Path) -> list[str]:
-    """The arms that are to run up to the next look.
+def _results(folder: Path) -> Findings:
+    """The stored results of a study.
 
     Raises:
-        RunError: MLflow lacks results.
+        RunError: MLflow lacks some.
     """
     from dice_ray.tracking.spool import unsent_spools
-
-    library.folder_of("analysis")
-    from analysis.comparison import comparisons
-    from analysis.verdict.decision import open_arms
 
     name = folder.name
     if any(left.is_of_this_store for left in unsent_spools(folder)):
@@ -87,4 +81,16 @@ def _open_arms(folder: Path) -> list[str]:
             f"MLflow must hold all results of {name} to compare its arms, and does not answer: "
             f"`dice-ray resume {name}` goes on when it does"
         )
-    return [*dict.fromkeys(arm for compared in comparisons(findings(name)) for arm in open_arms(compared))]
+    return findings(name)
+
+
+def _store(name: str, found: Findings, folder: Path) -> None:
+    store_outcome(name, lambda: found, folder)
+
+
+def _open_arms(found: Findings) -> list[str]:
+    """The arms that are to run up to the next look, on any data set."""
+    from analysis.comparison import comparisons
+    from analysis.verdict.decision import open_arms
+
+    return [*dict.fromkeys(arm for compared in comparisons(found) for arm in open_arms(compared))]

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ConfigDict
 
 from dice_ray.config.schema import NEUTRAL_SECTIONS
+from dice_ray.errors import Problem
 from dice_ray.settings import Flat
 from dice_ray.tuning.addresses import address_paths
 from dice_ray.tuning.ledger import TrialSpec
 
+AGAIN = "control_again"
+"""The arm that is the baseline with other seeds."""
+OTHER_SEEDS = 1000
+"""What its seeds are larger by; no study has so many seeds."""
 RESULTS_VERSION = 3
 """Raised when the numbers of a run change: cells of another version run again."""
 
@@ -32,8 +37,7 @@ class Asked(BaseModel):
 
     def __contains__(self, cell: TrialSpec) -> bool:
         on_variant = cell.variant is None or cell.variant in self.variants
-        # The control with other seeds has those of the study, and 1,000 more.
-        return on_variant and cell.arm in self.arms and cell.seed % 1000 in self.seeds
+        return on_variant and cell.arm in self.arms and cell.seed % OTHER_SEEDS in self.seeds
 
 
 @dataclass(frozen=True)
@@ -71,3 +75,12 @@ def identity(values: Flat, code: Mapping[str, str], content: str) -> str:
             decisive[path] = f"{address.rpartition(':')[2]} {code[address]}"
     parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
     return hashlib.sha256(parts.encode()).hexdigest()[:12]
+
+
+def problems_of_values(arm: str, values: Flat) -> Iterator[Problem]:
+    """Values of an arm that cannot be stored in a plan."""
+    for path, value in values.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")

@@ -182,11 +182,6 @@ class Plan(BaseModel):
         return ""
 
     @property
-    def num_looks(self) -> int:
-        """How many times the arms of a study are compared while it runs; 1 where all that is asked for is run."""
-        return 1
-
-    @property
     def stops_early(self) -> bool:
         """Whether trials may be stopped early."""
         return False

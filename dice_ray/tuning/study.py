@@ -6,11 +6,10 @@ cell twice, whatever its arms are called and wherever it runs.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -21,17 +20,13 @@ from dice_ray.errors import ConfigError, ConflictError, InputError, Problem
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tracking import schema
 from dice_ray.tuning.addresses import StoredLayer, StoredValues
-from dice_ray.tuning.cells import Asked, Grid, LeftOutArm, identity
+from dice_ray.tuning.cells import AGAIN, OTHER_SEEDS, Asked, Grid, LeftOutArm, identity, problems_of_values
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import Plan, Schedule, deciding_metric, quickest_and_slowest
 from dice_ray.tuning.ranking import best_arm
 
-AGAIN: Final = "control_again"
-"""The arm that is the baseline with other seeds."""
-LEAST_SEEDS: Final = 5
+_LEAST_SEEDS = 5
 """Of a claim about arms."""
-OTHER_SEEDS: Final = 1000
-"""What its seeds are larger by."""
 VariantsAre: TypeAlias = Literal["data", "settings"]
 """What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
 settings drawn from a search space, which all arms are tuned by."""
@@ -170,10 +165,6 @@ class StudyPlan(Plan):
         return tags | {tag: value for tag, value in optional.items() if value}
 
     @property
-    def num_looks(self) -> int:
-        return len(self.looks)
-
-    @property
     def growing_command(self) -> str:
         return self.command
 
@@ -241,7 +232,7 @@ class StudyPlan(Plan):
         """
         problems = [*_problems_of_variants(self)]
         for arm, values in self.arms.items():
-            problems += _problems_of_values(arm, values)
+            problems += problems_of_values(arm, values)
         if self.baseline not in self.arms:
             problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
         names: dict[str, str] = {}
@@ -270,38 +261,6 @@ class StudyPlan(Plan):
             if seed in by_seed
         ]
         return Grid([cell for cell in cells if self.asked is None or cell in self.asked], left_out)
-
-    def with_control_again(self) -> StudyPlan:
-        """The plan with the baseline once more, with other seeds: a control that differs in nothing else."""
-        names = ("arms", "tuned", "tuned_settings")
-        copied: dict[str, dict[str, Any]] = {name: dict(getattr(self, name)) for name in names}
-        for by_arm in copied.values():
-            if self.baseline in by_arm:
-                by_arm[AGAIN] = by_arm[self.baseline]
-        return self.model_copy(update={**copied, "controls": self.controls | {AGAIN: self.baseline}})
-
-    def up_to_look(self, arms: Collection[str] | None) -> StudyPlan | None:
-        """The plan that asks for the seeds up to a look.
-
-        Args:
-            arms: Those that are not settled at the look that it asks for now; None for the first look, of all arms.
-
-        Returns:
-            None where no look is left, or no arm that is open.
-        """
-        now = max(self.asked.seeds) if self.asked and arms is not None else 0
-        if not (left := [look for look in self.looks if look > now]) or (arms is not None and not arms):
-            return None
-        names = self.arms if arms is None else {self.baseline, *arms, *(name for name in self.arms if name == AGAIN)}
-        return self.model_copy(
-            update={
-                "asked": Asked(
-                    arms=tuple(sorted(names)),
-                    seeds=tuple(seed for seed in self.seeds if seed <= left[0]),
-                    variants=tuple(sorted(self.variants)),
-                )
-            }
-        )
 
     def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
         """The id of a cell: a digest of the configuration that decides its numbers.
@@ -368,16 +327,16 @@ class StudyPlan(Plan):
         for name in self.variants.keys() & stored.variants.keys():  # arms that are not asked for keep what they drew
             arms = stored.variants[name].arms | self.variants[name].arms
             merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
-        asked = self.asked or self._asked_for_all()
+        asked = self.asked or self.asked_for_all()
         declared = {name: getattr(stored, name) for name in ("looks", "care", "threshold")}
         if _is_no_look(stored.looks):
             declared["looks"] = self.looks
         plan = self.model_copy(update={**merged, **declared, "seeds": seeds, "asked": None})
-        plan = plan if asked == plan._asked_for_all() else plan.model_copy(update={"asked": asked})
+        plan = plan if asked == plan.asked_for_all() else plan.model_copy(update={"asked": asked})
         plan.grid()
         return plan
 
-    def _asked_for_all(self) -> Asked:
+    def asked_for_all(self) -> Asked:
         return Asked(
             arms=tuple(sorted(self.arms)), seeds=tuple(sorted(self.seeds)), variants=tuple(sorted(self.variants))
         )
@@ -440,7 +399,7 @@ class StudyPlan(Plan):
 
 def _is_no_look(looks: tuple[int, ...]) -> bool:
     """Whether a fixed number of seeds was declared that is too small for any claim."""
-    return len(looks) == 1 and looks[0] < LEAST_SEEDS
+    return len(looks) == 1 and looks[0] < _LEAST_SEEDS
 
 
 def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
@@ -461,12 +420,3 @@ def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
             if value != expected:
                 must = f"must have the {path} of the layers below all variants, {expected}"
                 yield Problem(f"variants.{variant}", must, str(value))
-
-
-def _problems_of_values(arm: str, values: Flat) -> Iterator[Problem]:
-    """Values of an arm that cannot be stored in a plan."""
-    for path, value in values.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")

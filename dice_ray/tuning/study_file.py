@@ -23,7 +23,7 @@ from dice_ray.user_code import address_of, module_at
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "SPACE", "SPACES", "DATA")
 _LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
-NUM_SETTINGS, BUDGET = 30, 4
+_NUM_SETTINGS, _BUDGET = 30, 4
 """How many settings are drawn from a space, and of how many the best counts, if it is not said."""
 
 
@@ -155,9 +155,9 @@ def with_draws(
             f"--seeds is for {study} with --crossed, got {seeds}: without it, setting i is run with seed i, and more "
             "--settings make the study larger"
         )
-    num = NUM_SETTINGS if num is None else num
+    num = _NUM_SETTINGS if num is None else num
     if budget is None and not crossed:
-        budget = BUDGET
+        budget = _BUDGET
     if num <= (budget or 0) or (budget is not None and budget < 1):
         raise InputError(f"--settings must be more than --budget, and both at least 1, got {num} and {budget}")
     drawn = draw(file.space, num)

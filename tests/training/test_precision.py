@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from dice_ray.api.plans import with_automatic
 from dice_ray.api.presets import layers_of
-from dice_ray.api.search import with_automatic
 from dice_ray.config import load
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError

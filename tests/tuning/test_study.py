@@ -23,6 +23,7 @@ from dice_ray.tracking import reader
 from dice_ray.tuning import plan_file, runner
 from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, ledger_in
+from dice_ray.tuning.looks import is_in_looks, up_to_look, with_control_again
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.runner import _once_each
 from dice_ray.tuning.study import StudyPlan, Variant
@@ -412,25 +413,33 @@ def test_drawn_settings_are_reported_as_one_comparison(tmp_path: Path) -> None:
 
 def test_a_study_in_looks_asks_for_the_arms_that_are_open(tmp_path: Path) -> None:
     """Finds a look that runs later seeds, a settled arm that goes on, and a baseline or a control that does not."""
-    plan = study(seeds=range(1, 13), looks=(5, 10, 12)).with_control_again()
-    first = plan.up_to_look(None)
+    plan = with_control_again(study(seeds=range(1, 13), looks=(5, 10, 12)))
+    first = up_to_look(plan, None)
     assert first is not None
     seeds = {cell.seed for cell in first.grid().cells if cell.arm == "control_again"}
     assert (len(first.grid().cells), seeds) == (15, {1001, 1002, 1003, 1004, 1005})
     assert plan.identity("control_again", 1001) == plan.identity("ce", 1001), "the baseline, but for its seed"
-    second = first.up_to_look(["focal"])
+    second = up_to_look(first, ["focal"])
     assert second is not None
     assert len(second.grid().cells) == 30
-    arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}, "dice": {"loss": "dice"}}
-    alone = study(arms=arms, seeds=range(1, 13), looks=(5, 10, 12)).up_to_look(None)
+    arms = study().arms | {"dice": {"loss": "dice"}}
+    alone = up_to_look(study(arms=arms, seeds=range(1, 13), looks=(5, 10, 12)), None)
     assert alone is not None
-    after = alone.up_to_look(["dice"])
+    after = up_to_look(alone, ["dice"])
     assert after is not None
     assert {cell.arm for cell in after.grid().cells} == {"ce", "dice"}
-    assert first.up_to_look([]) is None
-    last = second.up_to_look(["focal"])
+    assert up_to_look(first, []) is None
+    last = up_to_look(second, ["focal"])
     assert last is not None
-    assert last.up_to_look(["focal"]) is None
+    assert up_to_look(last, ["focal"]) is None
+    store(alone, tmp_path)
+    fewer = store(study(seeds=range(1, 13), looks=(5, 10, 12)), tmp_path)
+    again = up_to_look(fewer, None)
+    assert again is not None
+    assert {cell.arm for cell in again.grid().cells} == {"ce", "focal"}, "what is resumed was asked for last"
+    assert up_to_look(again, ["dice"]) is None, "open, and not asked for"
+    assert is_in_looks(fewer)
+    assert not is_in_looks(store(study(seeds=range(1, 31), looks=(30,)), tmp_path)), "resumed, they would never run"
 
 
 def test_what_was_declared_before_the_first_run_holds(tmp_path: Path) -> None:

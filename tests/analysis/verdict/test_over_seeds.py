@@ -134,6 +134,18 @@ def test_collapses_are_judged_apart_from_the_other_runs() -> None:
     assert (saved.answer, saved.use) == ("YES", "dice"), "an arm that learns where the baseline does not is better"
 
 
+def test_collapses_are_tested_at_each_look_as_scores_are() -> None:
+    """A sign test repeated at every look would find in the end what it may find in 5 % of studies."""
+    collapsed = tuple(f"dice-{number}" for number in range(6))
+    plain = around(0.7)
+    scores = {"plain": plain, "dice": [0.0] * 6 + plain[6:]}
+    (fixed, *_), (looking, *_) = (
+        decided(scores, collapsed=collapsed, looks=looks).comparison.arms[1:] for looks in ("10", "5 10 15 20")
+    )
+    assert fixed.collapse_p < looking.collapse_p < 1
+    assert looking.collapse_p > 0.05 >= fixed.collapse_p / 2
+
+
 def test_a_baseline_with_collapsed_runs_is_not_recommended_without_a_word() -> None:
     """A card recommended a mean of 18: arms with 91 in each run were not significantly better."""
     zeros = ("plain-0", "plain-1", "plain-3")
@@ -237,8 +249,10 @@ def test_looks() -> None:
     alone = decided({"plain": plain[:5], "focal": focal[:5]}, looks=looks)
     made = over_seeds(alone)
     assert (made.answer, made.more) == ("NOT YET", MoreSeeds())
-    late = decided({"plain": plain, "focal": shifted(plain, 0.03, -0.03)}, looks=looks)
-    assert (late.outcome, open_arms(late.comparison)) == ("open", [])
+    for ended in (shifted(plain, 0.03, -0.03), shifted(plain, -0.125), plain):
+        late = decided({"plain": [0.75] * 20 if ended is not plain else plain, "focal": ended}, looks=looks)
+        assert open_arms(late.comparison) == [], "no look is left, whatever can be tested"
+        assert late.outcome in ("open", "settled")
 
 
 def test_seeds_beyond_the_declared_ones_are_judged_at_any_time() -> None:
@@ -365,8 +379,14 @@ def contradictions(made: Verdict, sentences: list[str], table: ReportTable, foun
             continue
         if row["mean"] <= predictor + 1e-12 or row["failed"] or row["collapsed"] == row["seeds"]:
             yield f"{name} is recommended"
-        if not (row["holm_p"] <= 0.05 and row["difference"] > 0) and pd.isna(row["collapsed"]):
+        baseline = rows.get("plain", rows.get(f"plain{TUNED}", {}))
+        learns = not pd.isna(row["collapsed"]) and row["collapsed"] < baseline["collapsed"]
+        if not (row["holm_p"] <= 0.05 and row["difference"] > 0) and not learns:
             yield f"{name} is recommended without a difference"
+    if made.outcome not in ("useless", "nothing", "too_few_seeds"):
+        named = set(re.findall(r"(?:dice|focal|tversky)(?: \(tuned threshold\))?", " ".join(made.sentences)))
+        differ = {name for name, row in rows.items() if row["holm_p"] <= 0.05 and row["shared_seeds"] >= 5}
+        yield from (f"{name} differs, and no sentence names it" for name in differ - named)
     if (made.answer == "YES") != any(name.removesuffix(TUNED) != "plain" for name in recommended):
         yield f"{made.answer}, and use {card.use}"
     bold = [str(table.data["arm"][number]) for (number, _), mark in table.marks.items() if mark == "bold"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.api import search
+from dice_ray.api import plans as of_plans
 from dice_ray.api.presets import layers_of
 from dice_ray.errors import InputError, RunError
 from dice_ray.run.driver import Driver, TrialCounts
@@ -31,7 +31,7 @@ def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(
     with pytest.raises(
         RunError, match=r"^all 1 trials of .* failed, the last one because ValueError: one of two \(out"
     ):
-        search._result(plan, tmp_path, counts, None)
+        of_plans._result(plan, tmp_path, counts, None)
 
 
 @pytest.mark.usefixtures("uri")
@@ -48,13 +48,13 @@ def test_a_sweep_for_several_objectives_registers_no_model_and_stores_no_best_on
         objectives=("precision", "recall"),
     )
     with pytest.raises(InputError, match="several objectives must leave out --register"):
-        search.run_plan(plan, Driver(), is_dry=False, register="pairs")
+        of_plans.run_plan(plan, Driver(), is_dry=False, register="pairs")
     plan_file.store(plan, tmp_path)
     ledger = Ledger(tmp_path / "ledger.jsonl")
     ledger.append(TrialSpec(id="0001", params={}, seed=0))
     ledger.append(TrialOutcome(id="0001", state="done", curve=((1, 0.5),), metrics=({"dev/f1": 0.5},)))
     # Its trial has no folder, from which predictions could be made.
-    assert search._result(plan, tmp_path, TrialCounts(0, 1, 0, 0, 1, None, {}, 1.0), None).is_finished
+    assert of_plans._result(plan, tmp_path, TrialCounts(0, 1, 0, 0, 1, None, {}, 1.0), None).is_finished
 
 
 @pytest.mark.usefixtures("uri")
@@ -79,7 +79,7 @@ def test_the_best_cell_of_a_study_may_be_of_a_variant_that_was_asked_for_earlier
         ledger.append(cell)
         score = 0.9 if cell.variant == "a" else 0.5
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((1, score),), metrics=({"dev/f1": score},)))
-    result = search._result(plans[1], tmp_path, TrialCounts(0, 2, 0, 0, 2, None, {}, 1.0), None)
+    result = of_plans._result(plans[1], tmp_path, TrialCounts(0, 2, 0, 0, 2, None, {}, 1.0), None)
     assert result.is_finished
 
 
@@ -102,5 +102,5 @@ def test_the_outcome_of_a_sweep_is_stored_where_its_best_trial_has_no_checkpoint
         recorder.open(())
         recorder.close()
     with pytest.raises(RunError, match="the checkpoint of sweep/0001 was deleted before its reruns"):
-        search._result(plan, folder, TrialCounts(0, 1, 0, 0, 1, 0.5, {}, 1.0), "model")
+        of_plans._result(plan, folder, TrialCounts(0, 1, 0, 0, 1, 0.5, {}, 1.0), "model")
     assert read("sweep").set_index("id").loc["sweep", "metrics.dev/best_f1"] == 0.5

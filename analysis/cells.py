@@ -1,0 +1,65 @@
+"""The cells of a study by arm and seed: the one that counts, its scores and test items, and whether it collapsed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Set
+
+import pandas as pd
+
+from analysis.frames import by_seed, collapsed, scores, states, test_per_train, unfailed
+from analysis.statistics.best_arm import ArmScores
+from analysis.statistics.new_data import ItemParts, item_parts
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
+
+
+def latest_cells(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """One cell for each arm and seed: the latest with a score, else the latest."""
+    # The sort is stable and cells come in the order of their start: "last" is the latest one with a score.
+    scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
+    return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()
+
+
+def scores_by_arm(
+    cells: pd.DataFrame, metric: str, items: Mapping[str, pd.DataFrame], suffix: str, looks: tuple[int, ...]
+) -> tuple[dict[str, ArmScores], str]:
+    """The plain or tuned scores by the arm's name, and the reason why their items are not known, if they are not.
+
+    An arm without a score is left out at the tuned threshold, which not every task has.
+    """
+    values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
+    stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
+    ratio, known_metric = test_per_train(cells), catalogue.metric(metric)
+    has_ended = states(cells) != "unfinished"
+    if metric.startswith("test/"):
+        known = item_parts(items, stored, "tuned_" if suffix else "")
+    else:
+        known = ItemParts({}, "the score is not on the test split")
+    rows = {}
+    for name, runs in cells.groupby("arm"):
+        scored = by_seed(values[runs.index], runs["seed"])
+        parts = {
+            int(seed): known.parts[id_]
+            for id_, seed in zip(runs["id"], runs["seed"], strict=True)
+            if id_ in known.parts
+        }
+        if scored or not suffix:
+            rows[str(name)] = ArmScores(
+                f"{name}{suffix}",
+                scored,
+                parts,
+                ratio,
+                known_metric.limits,
+                known_metric.is_minimised,
+                looks,
+                frozenset(runs.loc[has_ended[runs.index], "seed"]),
+            )
+    return rows, known.why_not
+
+
+def collapsed_seeds(cells: pd.DataFrame, metric: str) -> dict[str, Set[int]]:
+    """The seeds with which each arm collapsed; of a score that does not depend on the threshold none."""
+    if not catalogue.metric(metric).needs_threshold:
+        return {}
+    return {str(arm): set(runs["seed"]) for arm, runs in cells[collapsed(cells, metric)].groupby("arm")}
