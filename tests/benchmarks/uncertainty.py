@@ -14,7 +14,7 @@ from scipy import stats
 
 from analysis.statistics.intervals import t_interval
 from tests.benchmarks.equal_budget import equal_budget, of_designs
-from tests.benchmarks.looks import collapses, over_seeds
+from tests.benchmarks.looks import collapses, over_seeds, with_other_noise
 
 Floats: TypeAlias = NDArray[np.floating]
 Bounds: TypeAlias = tuple[Floats, Floats]
@@ -58,6 +58,7 @@ def main() -> None:
     sections = {
         "the mean of scores: coverage in % (width in points)": means(num),
         "over seeds: claims about equal arms and power, in % of studies (runs)": over_seeds(5 * num),
+        "the same with other noise": with_other_noise(5 * num),
         "runs that collapse: power and false claims, in % of studies": collapses(num // 5),
         "equal arms that are tuned, in % of studies": equal_budget(num),
         "at equal budget: false claims; power for +1/+2/+5 points, in % of studies": of_designs(num),
