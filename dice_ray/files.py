@@ -124,7 +124,7 @@ def sealed(line: str) -> str:
     """A line of JSON, an object with at least one key, with its checksum.
 
     >>> sealed('{"id": "0001"}')
-    '{"id": "0001", "crc32": "fcb73c73"}'
+    '{"id": "0001", "crc32": "5a04ec3c"}'
     """
     return f'{line[:-1]}, "crc32": "{_checksum(line)}"}}'
 

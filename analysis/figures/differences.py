@@ -264,7 +264,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
 def _critical_difference(num_arms: int, num_data_sets: int) -> float:
     """Nemenyi's critical difference of mean ranks at `ALPHA`; infinite for fewer than two arms.
 
-    >>> round(critical_difference(4, 14), 2)  # Demsar 2006, section 3.2.5: q = 2.569
+    >>> round(_critical_difference(4, 14), 2)  # Demsar 2006, section 3.2.5: q = 2.569
     1.25
     """
     if num_arms < 2:

@@ -61,11 +61,11 @@ class Looks:
             return alpha  # fewer seeds than any claim needs
         if self.is_beyond:
             return _level_of_e_value(self.reached, alpha)
-        return _levels(self.seeds, alpha)[self.seeds.index(self.reached)]
+        return _levels(self.seeds, self.reached, alpha)[-1]
 
     def last_level(self, alpha: float) -> float:
         """The same at the last declared look."""
-        return _levels(self.seeds, alpha)[-1]
+        return _levels(self.seeds, self.seeds[-1], alpha)[-1]
 
     def overall(self, p: float) -> float:
         """The smallest level of all looks at which the t test at this look, with this p value, is significant."""
@@ -96,15 +96,16 @@ def _level_of_e_value(num: int, alpha: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _levels(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
-    """The level of the t test at each look.
+def _levels(looks: tuple[int, ...], last: int, alpha: float) -> tuple[float, ...]:
+    """The level of the t test at each look, up to one of them.
 
-    >>> [round(level, 4) for level in _levels((5, 10, 15, 20), 0.05)]
-    [0.0031, 0.0098, 0.0198, 0.0341]
+    >>> [round(level, 4) for level in _levels((5, 10, 15, 20), 20, 0.05)]
+    [0.0031, 0.0098, 0.0199, 0.0341]
     """
     from scipy import optimize, special
 
     spent = [alpha * (num / looks[-1]) ** 2 for num in looks]
+    looks = tuple(num for num in looks if num <= last)
     levels = [spent[0]]
     bound = _theta(levels[0], looks[0])
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -124,7 +125,7 @@ def _levels(looks: tuple[int, ...], alpha: float) -> tuple[float, ...]:
         else:
             level = math.exp(optimize.brentq(excess, lowest, highest, xtol=1e-8)) if excess(highest) > 0 else now
         levels.append(level)
-        if after != looks[-1]:
+        if after != last:
             bound = _theta(level, after)
             new_K = bound * nodes
             density_K = mass_K @ step.density(new_K, theta_K)

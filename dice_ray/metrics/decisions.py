@@ -77,7 +77,7 @@ def threshold_decisions(
 def _folds(groups: NDArray[Any]) -> NDArray[np.int64]:
     """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each group are dealt out in their order.
 
-    >>> folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
+    >>> _folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
     [0, 0, 1, 2, 3, 4, 0, 1]
     """
     folds_N = np.empty(len(groups), dtype=np.int64)
