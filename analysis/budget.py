@@ -7,7 +7,7 @@ Each setting is run with one seed, another for each setting, or all settings wit
 smaller differences if each has a setting of its own; a crossed study shows what the scores vary with.
 
 A run that failed has a dev score below all others, so that a search chooses it only where all its runs failed. Its
-test score is that of the constant predictor, or the lowest of any arm with this setting and seed if that is lower: to
+test score is that of the constant predictor, or the worst of any arm with this setting and seed if that is worse: to
 fail is never better than to train a bad model. So all arms have the same settings and seeds, without gaps.
 """
 
@@ -25,10 +25,12 @@ from numpy.typing import NDArray
 
 from analysis.formats import ScoreFormat
 from analysis.frames import (
+    Declared,
     Findings,
     all_params,
     collapsed,
     constant,
+    decisive_metric,
     has_drawn_settings,
     of_kind,
     parent_tag,
@@ -42,7 +44,6 @@ from analysis.statistics.best_of_n import best_of, crossed_errors, one_seed_erro
 from analysis.statistics.intervals import (
     FEW_SEEDS,
     NO_SPREAD,
-    UNIT_INTERVAL,
     Difference,
     Interval,
     fitting,
@@ -82,6 +83,7 @@ class AtBudget:
 
     Attributes:
         place: Data set and encoder.
+        metric: On test: `test/f1_tuned` where a tuned metric chose the checkpoints, unless `untuned` was declared.
         arms: The best at `budget` first; empty as long as no setting and seed has run with all arms, or no run has a
             score.
         constant: The score of the constant predictor; None if it is not stored.
@@ -160,9 +162,10 @@ class AtBudget:
 
     @property
     def not_above_constant(self) -> tuple[ArmAtBudget, ...]:
-        """The arms whose score at `budget` is not above that of the constant predictor; none if it is not stored."""
-        level = self.constant.mean + NO_SPREAD if self.constant else -math.inf
-        return tuple(arm for arm in self.arms if arm.scores[self.budget - 1].mean <= level)
+        """The arms whose score at `budget` is not better than the constant predictor's; none if that is not stored."""
+        level = self.constant.mean if self.constant else math.nan
+        gains = [catalogue.gain(self.metric, arm.scores[self.budget - 1].mean - level) for arm in self.arms]
+        return tuple(arm for arm, gain in zip(self.arms, gains, strict=True) if gain <= NO_SPREAD)
 
 
 @lru_cache(maxsize=1)
@@ -174,42 +177,47 @@ def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
     metric, baseline = parent_tag(findings.frame, schema.METRIC), parent_tag(findings.frame, schema.BASELINE)
     planned = tag_values(of_kind(findings.frame, "study"), schema.BUDGET).dropna()
     budget = int(planned.iloc[-1]) if len(planned) else None
+    is_tuned = decisive_metric(cells, metric).endswith("_tuned")
+    if is_tuned and Declared.in_frame(findings.frame).threshold == "tuned":
+        metric = schema.tuned_metric(metric)
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER), sort=False)
     return tuple(_of_cells(group, metric, baseline, str(place), budget) for place, group in groups)
 
 
 def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str, budget: int | None) -> AtBudget:
-    dev, test = scores(cells, "dev/" + metric.removeprefix("test/")), scores(cells, metric)
-    predictor = constant(cells, metric)
+    dev, test = scores(cells, decisive_metric(cells, metric)), scores(cells, metric)
+    predictor, sign = constant(cells, metric), catalogue.gain(metric, 1.0)
+    # Collapses are counted at .5.
+    has_collapses = catalogue.metric(metric).needs_threshold and not metric.endswith("_tuned")
     is_scored = dev.notna() & test.notna()
     runs = cells[["arm", "seed"]].assign(
         draw=tag_values(cells, schema.VARIANT),
-        dev=dev.where(is_scored, -math.inf),
+        gain=(sign * dev).where(is_scored, -math.inf),
         test=test.where(is_scored),
         is_failed=~is_scored,
-        is_collapsed=collapsed(cells, metric) & is_scored & catalogue.metric(metric).needs_threshold,
+        is_collapsed=collapsed(cells, metric) & is_scored & has_collapses,
     )
     ended = runs[states(cells) != "unfinished"]
     # The latest run with a score counts, of those that repeat a cell.
     order = (~ended["is_failed"]).sort_values(kind="stable").index
     once = ended.loc[order].drop_duplicates(["arm", "draw", "seed"], keep="last")
-    # Such an arm would have the score of the constant predictor, or the lowest of the other arms, and a verdict by it.
+    # Such an arm would have the score of the constant predictor, or the worst of the other arms, and a verdict by it.
     never_scored = once.groupby("arm")["is_failed"].transform("all")
     without_score = tuple(str(name) for name in once[never_scored]["arm"].unique())
     once = once[~never_scored]
     is_crossed = once["seed"].nunique() < 2 or bool(once.groupby("draw")["seed"].nunique().max() > 1)
     if not is_crossed:  # the seed of a setting is no other one for each arm, and is part of the setting
         once = once.assign(seed=0)
-    block = _without_gaps(_block(once), predictor)
+    block = _without_gaps(_block(once), predictor, sign)
     names = [str(name) for name in dict.fromkeys(block["arm"])]
     if baseline not in names or block["is_failed"].all():
         return AtBudget(place, metric, baseline, without_score=without_score, num_left_out=len(once))
     names.sort(key=lambda name: name != baseline)
     num_draws, num_seeds = block["draw"].nunique(), block["seed"].nunique()
     by_arm = block.set_index("arm").sort_values(["draw", "seed"])
-    dev_ANR, test_ANR = (
+    gain_ANR, test_ANR = (
         np.stack([by_arm.loc[[name], of].to_numpy(float).reshape(num_draws, num_seeds) for name in names])
-        for of in ("dev", "test")
+        for of in ("gain", "test")
     )
     ratio = test_per_train(cells)
     made = AtBudget(
@@ -230,9 +238,8 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str, budge
         num_left_out=len(once) - len(block),
         test_per_train=ratio,
     )
-    limits = catalogue.metric(metric).limits
-    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, limits, is_crossed=is_crossed)
-    arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
+    arms = compare(names, gain_ANR, test_ANR, made.budget, ratio, metric, is_crossed=is_crossed)
+    arms.sort(key=lambda arm: -sign * arm.scores[made.budget - 1].mean)
     return replace(made, arms=tuple(arms))
 
 
@@ -264,42 +271,43 @@ def _block(runs: pd.DataFrame) -> pd.DataFrame:
     return max(blocks, key=len)
 
 
-def _without_gaps(runs: pd.DataFrame, predictor: Interval | None) -> pd.DataFrame:
+def _without_gaps(runs: pd.DataFrame, predictor: Interval | None, sign: float) -> pd.DataFrame:
     """The runs with a test score for those that failed too; NaN if all did, and no constant predictor is stored."""
     # Runs of older versions have no constant predictor for some metrics. A score of 0 may be one that no run can have.
-    level = predictor.mean if predictor else runs["test"].min()
-    lowest = runs.groupby(["draw", "seed"])["test"].transform("min").fillna(level).clip(upper=level)
-    return runs.assign(test=runs["test"].fillna(lowest))
+    gains = sign * runs["test"]
+    level = sign * predictor.mean if predictor else gains.min()
+    lowest = gains.groupby([runs["draw"], runs["seed"]]).transform("min").fillna(level).clip(upper=level)
+    return runs.assign(test=sign * gains.fillna(lowest))
 
 
 def compare(
     names: Sequence[str],
-    dev_ANR: NDArray[np.floating],
+    gain_ANR: NDArray[np.floating],
     test_ANR: NDArray[np.floating],
     budget: int,
     test_per_train: float = 0.0,
-    limits: tuple[float, float] = UNIT_INTERVAL,
+    metric: str = "f1",
     *,
     is_crossed: bool = True,
 ) -> list[ArmAtBudget]:
     """Each arm at every number of settings, and its difference to the first one at 1, at `budget` and at half of all.
 
-    The settings and seeds are the same for all arms, so that their differences are paired. `test_per_train` and
-    `limits` are those of `statistics.t_interval`.
+    The settings and seeds are the same for all arms, so that their differences are paired. `gain_ANR` are the scores on
+    dev, of which a higher one is better; `test_per_train` is that of `statistics.t_interval`.
     """
-    num, num_seeds = dev_ANR.shape[1:]
-    errors_of = crossed_errors if is_crossed else one_seed_errors
+    num, num_seeds = gain_ANR.shape[1:]
+    known, errors_of = catalogue.metric(metric), crossed_errors if is_crossed else one_seed_errors
     # A claim needs as many settings as seeds of a crossed study: both are drawn at random.
     least = min(num, num_seeds) if is_crossed else num
-    low, high = limits = fitting(limits, test_ANR.ravel().tolist())
+    low, high = limits = fitting(known.limits, test_ANR.ravel().tolist())
     differences: dict[str, dict[int, Difference]] = {name: {} for name in names}
     intervals: dict[str, list[Interval]] = {name: [] for name in names}
     for size in range(1, num + 1):
         # Above half of the settings no subset is disjoint from another, and no spread is left to estimate.
         is_known = size <= num // 2
         values = [
-            pseudo_values(dev_NR, test_NR, size) if is_known else best_of(dev_NR, test_NR, size)
-            for dev_NR, test_NR in zip(dev_ANR, test_ANR, strict=True)
+            pseudo_values(gain_NR, test_NR, size) if is_known else best_of(gain_NR, test_NR, size)
+            for gain_NR, test_NR in zip(gain_ANR, test_ANR, strict=True)
         ]
         for name, value in zip(names, values, strict=True):
             errors = errors_of(value, size, test_per_train) if is_known else ()
@@ -314,5 +322,5 @@ def compare(
                 for other in others
             ]
             for name, difference in zip(names[1:], holm_of(made), strict=True):
-                differences[name][size] = difference
+                differences[name][size] = replace(difference, lower_is_better=known.is_minimised)
     return [ArmAtBudget(name, tuple(intervals[name]), differences[name]) for name in names]

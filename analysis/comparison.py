@@ -260,13 +260,12 @@ def compare(
         arm = _arm(row, other.get(baseline, absent), once, metric, {})
         difference = arm.difference and arm.difference.untested
         arms.append(replace(arm, is_primary=False, difference=difference, new_data=None))
-    sign = -1 if catalogue.metric(metric).is_minimised else 1
     arms.sort(
         key=lambda arm: (
             arm.arm != baseline,
             arm.arm == baseline and not arm.is_primary,
             math.isnan(arm.score.mean),
-            -sign * arm.score.mean,
+            -catalogue.gain(metric, arm.score.mean),
         )
     )
     compared = {

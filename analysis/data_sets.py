@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from analysis.comparison import Comparison
 from analysis.formats import ScoreFormat
@@ -25,6 +26,7 @@ class OverDataSets:
         least: The fewest data sets with which any result could be significant.
         p: Of the test; NaN if it is not run.
         holm_p: The same, corrected for the arms that are tested.
+        lower_is_better: Whether a difference below 0 is a gain.
     """
 
     arm: str
@@ -32,6 +34,11 @@ class OverDataSets:
     least: int
     p: float
     holm_p: float = math.nan
+    lower_is_better: bool = False
+
+    @property
+    def _gains(self) -> NDArray[np.floating]:
+        return np.negative(self.means) if self.lower_is_better else np.asarray(self.means)
 
     @property
     def mean(self) -> float:
@@ -43,14 +50,14 @@ class OverDataSets:
 
     @property
     def better_on(self) -> int:
-        return sum(mean > 0 for mean in self.means)
+        return int((self._gains > 0).sum())
 
     @property
     def is_better(self) -> bool:
         """In the direction that the test finds: that of the sum of signed ranks, which one outlier does not decide."""
         from scipy import stats
 
-        return float(np.sum(stats.rankdata(np.abs(self.means)) * np.sign(self.means))) > 0
+        return float(np.sum(stats.rankdata(np.abs(self.means)) * np.sign(self._gains))) > 0
 
 
 def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
@@ -58,8 +65,8 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
 
     None either if a data set is compared by several metrics.
     """
-    # Differences to other baselines are of other contrasts.
-    if len({each.baseline for each in compared}) != 1:
+    # Differences to other baselines are of other contrasts, and those of other directions have no mean.
+    if len({(each.baseline, each.lower_is_better) for each in compared}) != 1:
         return []
     if not has_one_metric_each(compared):
         return []
@@ -82,7 +89,7 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
             from scipy import stats
 
             p = float(stats.wilcoxon(means).pvalue)
-        arms.append(OverDataSets(name, tuple(means), least, p))
+        arms.append(OverDataSets(name, tuple(means), least, p, lower_is_better=compared[0].lower_is_better))
     return [replace(arm, holm_p=p) for arm, p in zip(arms, holm([arm.p for arm in arms]), strict=True)]
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from analysis.statistics.intervals import NO_SPREAD, Interval, t_interval
 from dice_ray.errors import RunError, reason_of
+from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 
@@ -129,6 +130,18 @@ def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     # A trial that has not ended is no candidate yet (`tuning.ranking`), and a failed run has no score.
     has_score = (runs["state"] != "failed") & ~((runs["kind"] == "trial") & runs["state"].isna())
     return values.where(np.isfinite(values) & has_score)
+
+
+def best_score(runs: pd.DataFrame, metric: str) -> float:
+    """The score of the best of these runs; NaN if none has one."""
+    return float(scores(runs, metric).agg("min" if catalogue.metric(metric).is_minimised else "max"))
+
+
+def decisive_metric(cells: pd.DataFrame, metric: str) -> str:
+    """The metric on dev that chose the checkpoints of cells, by that on test: `dev/f1`, or `dev/f1_tuned`."""
+    plain = f"dev/{metric.rpartition('/')[2]}"
+    tuned = schema.tuned_metric(plain)
+    return plain if metric_values(cells, schema.best_metric(tuned)).isna().all() else tuned
 
 
 def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:

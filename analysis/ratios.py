@@ -83,8 +83,10 @@ class ByRatio:
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:
                         significantly[arm.arm, ratio] = "better" if arm.difference.is_ahead else "worse"
         means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
-        order = sorted(scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -means[arm]))
         metric = "test/pr_auc" if name == PR_AUC else self.metric
+        order = sorted(
+            scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -catalogue.gain(metric, means[arm]))
+        )
         return Reading(name, metric, {arm: scores[arm] for arm in order}, significantly)
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.frames import collapsed, has_objectives, losses, of_kind, param_values, parent_tag, scores, tag_values
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -197,13 +198,13 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     Each loss is analysed separately: a parameter of one loss is missing in the trials of the others, so that one
     analysis of all trials would drop it or weigh it by how often its loss was drawn.
     """
-    trials, score = _scored(frame)
+    trials, gains = _scored(frame)
     branches, few = list[_Shuffled](), {}
     for loss, group in trials.groupby(losses(trials)):
         if len(group) < LEAST_TRIALS:
             few[str(loss)] = len(group)
         elif searched := _searched(group):
-            branches.append(_shuffled(str(loss), group, searched, score[group.index].to_numpy(np.float64)))
+            branches.append(_shuffled(str(loss), group, searched, gains[group.index].to_numpy(np.float64)))
     return sorted(_by_chance(branches), key=lambda branch: -branch.num_trials), few
 
 
@@ -215,12 +216,13 @@ def too_few(frame: pd.DataFrame) -> dict[str, int]:
 
 
 def _scored(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """The trials of a sweep that have a score, and these scores."""
+    """The trials of a sweep that have a score, and the gains of these scores."""
     trials = of_kind(frame, "trial")
     if trials.empty:
         return trials, pd.Series(dtype="float64")
-    score = scores(trials, parent_tag(frame, schema.METRIC)).dropna()
-    return trials.loc[score.index], score
+    metric = parent_tag(frame, schema.METRIC)
+    score = scores(trials, metric).dropna()
+    return trials.loc[score.index], score * gain(metric, 1.0)
 
 
 def _searched(trials: pd.DataFrame) -> list[str]:

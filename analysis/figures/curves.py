@@ -12,7 +12,8 @@ import pandas as pd
 from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
 from analysis.formats import named, on_place
-from analysis.frames import drawn_losses, of_kind, parent_tag, tag_values
+from analysis.frames import decisive_metric, drawn_losses, of_kind, parent_tag, tag_values
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _NAME: Final = "training_curves"
 _COLUMNS: Final = 4
 _NUM_LINES: Final = 30
-"""Runs drawn in a panel, those with the highest scores."""
+"""Runs drawn in a panel, those with the best scores."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,8 @@ def training_curves(findings: Findings) -> list[Figure]:
         return [
             figure
             for name, compared in named(_NAME, comparisons(findings))
-            # A study compares on test, which a run is scored on once: its curve is that of the same metric on dev.
-            for metric in [f"dev/{compared.metric.rpartition('/')[2]}"]
+            # A study compares on test, which a run is scored on once: its curve is that of the metric on dev.
+            for metric in [decisive_metric(compared.cells, compared.metric)]
             for figure in _curves(
                 name, findings, compared.cells, compared.cells["arm"], metric, compared.place, compared.baseline
             )
@@ -130,7 +131,7 @@ def _curves(
         return []
     panel_of = dict(zip(runs["id"], panels_of_runs, strict=True))
     panels = [
-        _panel(str(panel), group, has_mean=baseline is not None)
+        _panel(str(panel), group, metric, has_mean=baseline is not None)
         for panel, group in points.groupby(points["id"].map(panel_of))
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
@@ -138,7 +139,7 @@ def _curves(
     return [_TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)]
 
 
-def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> _CurvePanel:
+def _panel(name: str, points: pd.DataFrame, metric: str, *, has_mean: bool) -> _CurvePanel:
     points = points.sort_values("step")
     runs = [
         Line(str(id_), tuple(run["step"].astype(float)), tuple(run["value"].astype(float)))
@@ -147,5 +148,5 @@ def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> _CurvePanel:
     mean = None
     if has_mean and len(runs) > 1 and all(line.x == runs[0].x for line in runs):
         mean = Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
-    best = sorted(runs, key=lambda line: -max(line.y))[:_NUM_LINES]
+    best = sorted(runs, key=lambda line: -max(gain(metric, y) for y in line.y))[:_NUM_LINES]
     return _CurvePanel(name, tuple(line for line in runs if line in best), mean)

@@ -17,6 +17,7 @@ from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import place_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Interval
 from analysis.verdict.over_seeds import is_one_search
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class _ForestRow:
 
 @dataclass(frozen=True)
 class _Forest(Figure):
-    """The differences of the arms to the baseline, the largest first.
+    """The differences of the arms to the baseline, the largest gain first.
 
     Attributes:
         score_format: That of the table. The sizes of the differences do not show whether the scores are shares.
@@ -116,7 +117,7 @@ def forests(findings: Findings) -> list[Figure]:
     for name, compared in named("forest", comparisons(findings)):
         rows = [row for arm in compared.arms if (row := _forest_row(arm))]
         if rows:
-            rows.sort(key=lambda row: -row.seeds.mean)
+            rows.sort(key=lambda row: -gain(compared.metric, row.seeds.mean))
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
             figures.append(
@@ -237,7 +238,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     means = pd.DataFrame(
         [
-            {"comparison": number, "arm": arm.arm, "mean": arm.score.mean}
+            {"comparison": number, "arm": arm.arm, "mean": gain(each.metric, arm.score.mean)}
             for number, each in enumerate(compared)
             for arm in each.primary
         ],

@@ -11,6 +11,7 @@ from analysis.comparison import CONSTANT
 from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
 from analysis.frames import constant, drawn_losses, has_objectives, of_kind, parent_tag, scores, states
 from analysis.sweep import LEAST_TRIALS, LossImportance, importances
+from dice_ray.metrics.catalogue import metric as known_metric
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class _BestSoFar(Figure):
     @property
     def best(self) -> tuple[float, ...]:
         """The best score up to each trial."""
-        return tuple(accumulate((trial.score for trial in self.trials), max))
+        better = min if known_metric(self.metric).is_minimised else max
+        return tuple(accumulate((trial.score for trial in self.trials), better))
 
     caption: ClassVar[str] = (
         "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "

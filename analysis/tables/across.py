@@ -10,9 +10,10 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.data_sets import format_over_data_sets, over_data_sets
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, losses, of_kind, parent_tag, scores
+from analysis.frames import Findings, best_score, losses, of_kind, parent_tag
 from analysis.statistics.best_arm import TUNED
 from analysis.tables.base import HOLM_P, ReportTable, numbers, shown_p
+from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 
@@ -127,14 +128,15 @@ def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable
         metrics[name] = metric = parent_tag(findings.frame, schema.METRIC)
         for loss, group in trials.groupby(losses(trials)):
             row = rows.setdefault(str(loss), {"loss": str(loss)})
-            row |= {f"{name}: best {metric}": scores(group, metric).max(), f"{name}: trials": len(group)}
+            row |= {f"{name}: best {metric}": best_score(group, metric), f"{name}: trials": len(group)}
     if len(metrics) < 2:
         return []
     best = [f"{name}: best {metric}" for name, metric in metrics.items()]
     counts = [f"{name}: trials" for name in metrics]
     columns = ["loss", *(heading for pair in zip(best, counts, strict=True) for heading in pair)]
     data = pd.DataFrame(list(rows.values()), columns=columns).astype(dict.fromkeys(counts, "Int64"))
-    data = data.sort_values(best[0], ascending=False, kind="stable", ignore_index=True)
+    ascending = catalogue.metric(next(iter(metrics.values()))).is_minimised
+    data = data.sort_values(best[0], ascending=ascending, kind="stable", ignore_index=True)
     shown = data.astype("str").fillna("")
     for heading, metric in zip(best, metrics.values(), strict=True):
         of = ScoreFormat.of(metric, data[heading])

@@ -14,6 +14,7 @@ from analysis.frames import (
     Findings,
     all_metrics,
     all_params,
+    best_score,
     constant,
     has_objectives,
     losses,
@@ -178,10 +179,12 @@ def by_loss(findings: Findings) -> list[ReportTable]:
     for loss, group in trials.groupby(losses(trials)):
         score, state = scores(group, metric), states(group)
         counts = {name: int((state == name).sum()) for name in ("done", "pruned", "failed")}
-        rows.append({"loss": loss, "best": score.max(), "median": score.median(), "trials": len(group)} | counts)
+        best = best_score(group, metric)
+        rows.append({"loss": loss, "best": best, "median": score.median(), "trials": len(group)} | counts)
     if not rows:
         return []
-    data = pd.DataFrame(rows).sort_values("best", ascending=False, kind="stable", ignore_index=True)
+    ascending = catalogue.metric(metric).is_minimised
+    data = pd.DataFrame(rows).sort_values("best", ascending=ascending, kind="stable", ignore_index=True)
     if (predictor := constant(trials, metric)) is not None:
         last = pd.DataFrame([{"loss": CONSTANT, "best": predictor.mean, "median": predictor.mean}])
         data = pd.concat([data, last], ignore_index=True)

@@ -16,6 +16,7 @@ from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
 from analysis.verdict.over_seeds import is_one_search, over_seeds
 from dice_ray.errors import counted
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 _ON_NEW_DATA: Final = "on new data"
@@ -47,7 +48,11 @@ def _in_order(compared: Comparison) -> tuple[list[Arm], dict[int, str]]:
 
     Folded are the scores at the threshold that was not declared, and the arms whose runs all predict one class only.
     """
-    arms = sorted(compared.arms, key=lambda arm: (arm.name == CONSTANT, math.isnan(arm.score.mean), -arm.score.mean))
+
+    def order(arm: Arm) -> tuple[bool, bool, float]:
+        return arm.name == CONSTANT, math.isnan(arm.score.mean), -gain(compared.metric, arm.score.mean)
+
+    arms = sorted(compared.arms, key=order)
     others = [arm for arm in arms if not arm.is_primary]
     dead = [arm for arm in arms if arm not in others and arm.collapsed and arm.collapsed == arm.score.num]
     first = [arm for arm in arms if arm not in others and arm not in dead]

@@ -16,6 +16,7 @@ from analysis.frames import states
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, NO_SPREAD
 from analysis.statistics.power import is_futile, seeds_needed
 from analysis.verdict.base import MoreSeeds
+from dice_ray.metrics import catalogue
 
 Outcome: TypeAlias = Literal[
     "nothing", "useless", "too_few_seeds", "untested", "not_yet", "open", "settled", "flawed", "better", "winner"
@@ -111,7 +112,7 @@ def open_arms(comparison: Comparison) -> list[str]:
 def is_useful(arm: Arm, comparison: Comparison) -> bool:
     """Whether a row is better than the constant predictor, if that is stored, and has a run that did not collapse."""
     level = next((row.score.mean for row in comparison.arms if row.name == CONSTANT), math.nan)
-    gain = level - arm.score.mean if comparison.lower_is_better else arm.score.mean - level
+    gain = catalogue.gain(comparison.metric, arm.score.mean - level)
     has_collapsed = arm.collapsed is not None and arm.collapsed >= arm.score.num > 0
     return not has_collapsed and not gain <= NO_SPREAD
 

@@ -182,7 +182,7 @@ def failed_in_variance(study: AtBudget) -> str:
     if not (num := sum(study.num_failed.values())):
         return ""
     runs = "The run without a score counts" if num == 1 else f"The {num} runs without a score count"
-    return f" {runs} with at most the constant predictor's, which can be most of the variance."
+    return f" {runs} as no better than the constant predictor, which can be most of the variance."
 
 
 def _with_counts(num_by_arm: Mapping[str, int]) -> str:

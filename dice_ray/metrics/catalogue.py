@@ -1,7 +1,11 @@
 """What is known of each metric: its limits and direction, whether a threshold moves it, and the tasks it may decide in.
 
 THE place where a metric is registered. A metric that is not listed, such as the user's own, has no limits, is
-maximised, and is compared as it is.
+maximised, and is compared as it is. A user's function that has the name of a listed metric, such as `cost`, has its
+direction too.
+
+Whatever selects (checkpoints, early stopping, trials, arms) compares *gains*: values of which a higher one is better,
+which `gain` makes of a metric's. Only gains are compared, and only values are stored in MLflow and shown.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import hashlib
 import math
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -61,7 +65,12 @@ _METRICS: Final = {
     "exact": Metric(_SHARE),
     "brier": Metric(_SHARE, is_minimised=True, needs_threshold=False),
     "calibration_error": Metric(_SHARE, is_minimised=True, needs_threshold=False),
+    "log_loss": Metric((0.0, math.inf), is_minimised=True, needs_threshold=False),
+    # Of wrong decisions, per 1,000 records.
+    "cost": Metric((0.0, math.inf), is_minimised=True),
     "seconds": Metric((0.0, math.inf), is_minimised=True, needs_threshold=False),
+    "target_missed": Metric(is_score=False),
+    "flagged": Metric(is_score=False),
     "words_dropped": _COUNT,
     "spans_out_of_reach": _COUNT,
     "answers_misplaced": _COUNT,
@@ -75,14 +84,38 @@ _FAMILIES: Final = (
 
 
 def metric(name: str) -> Metric:
-    """What is known of a metric, by its name alone or with its split.
+    """What is known of a metric, by its name alone or with its split, as it is or at what dev has decided.
 
-    >>> metric("test/f2").limits, metric("mcc").limits, metric("test/saved").limits
+    >>> metric("test/f2").limits, metric("dev/mcc_tuned").limits, metric("test/saved").limits
     ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
     """
-    own = name.rpartition("/")[2]
+    own = name.rpartition("/")[2].removesuffix("_tuned").removesuffix("_calibrated")
     family = (found for pattern, found in _FAMILIES if pattern.fullmatch(own))
     return _METRICS.get(own) or next(family, Metric())
+
+
+def gain(name: str, value: float) -> float:
+    """The gain of a metric's value, of which a higher one is better; of a gain, the value.
+
+    >>> gain("dev/f1_tuned", 0.5), gain("dev/cost_tuned", 12.0), gain("dev/cost_tuned", -12.0)
+    (0.5, -12.0, 12.0)
+    """
+    return -value if metric(name).is_minimised else value
+
+
+def best_evaluation(gains: Sequence[float], evaluations: Sequence[Mapping[str, float]]) -> int:
+    """The index of a run's best evaluation: the first one of the highest gain and, among equal gains, PR-AUC.
+
+    A model that predicts one class only, as at the start of a training, has the same F1 at each evaluation, and still
+    learns to rank. NaN is below all other values.
+
+    Args:
+        gains: Of the objective, at each evaluation.
+        evaluations: The metrics of dev at each.
+    """
+    ranks = [(value, metrics.get("dev/pr_auc", math.nan)) for value, metrics in zip(gains, evaluations, strict=True)]
+    ordered = [tuple(-math.inf if math.isnan(each) else each for each in rank) for rank in ranks]
+    return ordered.index(max(ordered))
 
 
 def scores_of(kind: Kind) -> tuple[str, ...]:

@@ -75,8 +75,13 @@ def build(config: RunConfig) -> Parts:
 
 
 def objective(config: RunConfig, split: str = "dev") -> str:
-    """The task's metric: on dev it decides which checkpoint and trial is best, on test it compares."""
-    return f"{split}/{config.task.objective()}"
+    """The task's metric: on dev it decides which checkpoint and trial is best, on test it compares.
+
+    On test it is the metric itself where that on dev is of what dev has decided, `f1_tuned`: a study compares both, by
+    the threshold that it has declared.
+    """
+    name = config.task.objective()
+    return f"{split}/{name.removesuffix('_tuned') if split == 'test' else name}"
 
 
 def class_weights(config: RunConfig) -> dict[str, str]:

@@ -59,7 +59,7 @@ class TrialCounts:
     """Progress of a sweep or study, including what earlier drivers did.
 
     Attributes:
-        best_score: The best score; of a study the highest mean of an arm.
+        best_score: The value of the best trial; of a study the best mean of an arm.
         elapsed: Seconds since this driver started.
         best_arm: The arm of a study with that mean; empty for a sweep, and for a study on several variants.
         num_seeds: The number of cells that it is the mean of.

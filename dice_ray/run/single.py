@@ -14,6 +14,7 @@ from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RefusedError, RunError, UnknownNameError, reason_of
 from dice_ray.files import lock, store_url, without_password
+from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.output import redirected
 from dice_ray.run import cluster, doctor, object_store, ray_internals, trained
 from dice_ray.run.build import (
@@ -166,10 +167,12 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             ended[schema.FAILURE] = reason_of(error)
             raise
         finally:
-            curve = [(event.step, event.metrics[metric]) for event in evaluations]
-            metrics = [event.metrics for event in evaluations]
-            record.ended(status, objective=metric, curve=curve, metrics=metrics, tags=ended)
-    return max(metrics, key=lambda values: values[metric]) if status == "FINISHED" else None
+            best: tuple[int, dict[str, float]] | None = None
+            if metrics := [event.metrics for event in evaluations]:
+                index = best_evaluation([gain(metric, each[metric]) for each in metrics], metrics)
+                best = evaluations[index].step, metrics[index]
+            record.ended(status, objective=metric, best=best, tags=ended)
+    return best[1] if best and status == "FINISHED" else None
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
@@ -83,8 +83,7 @@ class RunRecord:
         status: schema.Status,
         *,
         objective: str,
-        curve: Sequence[tuple[int, float]],
-        metrics: Sequence[Mapping[str, float]],
+        best: tuple[int, Mapping[str, float]] | None,
         kept: Iterable[str] = (),
         test: Mapping[str, float] | None = None,
         tags: Mapping[str, str] | None = None,
@@ -95,17 +94,16 @@ class RunRecord:
         Args:
             status: As MLflow calls it.
             objective: The metric on dev that chose the checkpoint, `dev/f1`.
-            curve: The step of each evaluation, and its score: the value of `objective`.
-            metrics: All metrics of each evaluation, in the order of `curve`; the first of equal scores is the best.
+            best: The step and the metrics of the best evaluation; None without an evaluation.
             kept: Metrics whose value at the best evaluation is stored as `schema.kept_metric`, where it has them.
             test: The scores on test, of a run that is scored there.
             tags: Further tags, such as the state.
             texts: Further artifacts by their path.
         """
         final_tags = dict(tags or {})
-        if curve:
-            (step, score), checkpoint = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
-            final = {schema.best_metric(objective): score}
+        if best:
+            step, checkpoint = best
+            final = {schema.best_metric(objective): checkpoint[objective]}
             final |= {schema.kept_metric(name): checkpoint[name] for name in kept if name in checkpoint}
             # The step of their checkpoint is also that of a later `evaluate`, whose values thus replace these: MLflow's
             # latest value is the one of the highest step.

@@ -67,7 +67,7 @@ THRESHOLD: Final = "dice_ray.threshold"
 COMMAND: Final = "dice_ray.command"
 """On a study: the command that runs it, without its seeds."""
 METRIC: Final = "dice_ray.metric"
-"""On a sweep, study or run: the metric that is maximised, `dev/f1`."""
+"""On a sweep, study or run: the metric that decides, `dev/f1`; of a study that on test, `test/f1`."""
 OBJECTIVES: Final = "dice_ray.objectives"
 """On a multi-objective sweep: the metrics, separated by spaces, with a leading `-` for one that is minimised."""
 RESULTS_VERSION: Final = "dice_ray.results_version"
@@ -169,12 +169,12 @@ def kept_metric(metric: str) -> str:
 
 
 def constant_metric(metric: str) -> str:
-    """The score of the constant predictor in the same metric.
+    """The score of the constant predictor in the same metric, which has no threshold to tune.
 
-    >>> constant_metric("test/f1")
-    'test/constant_f1'
+    >>> constant_metric("test/f1"), constant_metric("dev/f1_tuned")
+    ('test/constant_f1', 'dev/constant_f1')
     """
-    return _with_name(metric, "constant_{}")
+    return _with_name(metric.removesuffix("_tuned"), "constant_{}")
 
 
 def tuned_metric(metric: str) -> str:

@@ -25,6 +25,7 @@ from torch.optim import Optimizer
 
 from dice_ray.errors import NonFiniteError, RunError, reason_of
 from dice_ray.losses.base import Loss
+from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
@@ -265,6 +266,6 @@ def _dev_scores(
 
 
 def _num_worse(history: list[Evaluation], objective: str) -> int:
-    """The number of evaluations since the best one; the first of equal ones is best."""
-    scores = [evaluation.metrics[objective] for evaluation in history]
-    return len(scores) - 1 - scores.index(max(scores))
+    """The number of evaluations since the best one."""
+    metrics = [evaluation.metrics for evaluation in history]
+    return len(history) - 1 - best_evaluation([gain(objective, each[objective]) for each in metrics], metrics)

@@ -12,6 +12,7 @@ from optuna.trial import FixedTrial, FrozenTrial
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RefusedError, UnknownNameError
 from dice_ray.files import whole_output
+from dice_ray.metrics.catalogue import gain
 from dice_ray.output import quiet
 from dice_ray.run.build import objective
 from dice_ray.tuning import plan_file
@@ -40,11 +41,12 @@ def optuna_study(folder: Path, file: Path) -> int:
     trials = [_trial(plan, space, spec, outcome) for spec, outcome in ended]
     with whole_output(file) as unfinished, quiet("optuna"):
         storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
-        minimised = [mode_of(name) == "min" for name in plan.objectives] or [False]
+        names = list(plan.objectives) or [objective(plan.base())]
+        minimised = [mode_of(name) == "min" for name in names]
         directions = [StudyDirection.MINIMIZE if each else StudyDirection.MAXIMIZE for each in minimised]
         study = optuna.create_study(storage=storage, study_name=plan.name, directions=directions)
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
-            study.set_metric_names(list(plan.objectives) or [objective(plan.base())])
+            study.set_metric_names(names)
         study.add_trials(trials)
         storage.engine.dispose()
     return len(trials)
@@ -54,13 +56,18 @@ def _trial(plan: SweepPlan, space: Space, spec: TrialSpec, outcome: TrialOutcome
     """The trial with its settings, its score after each evaluation by step, and its id and failure as attributes."""
     fixed = FixedTrial(spec.params)
     space(fixed)
-    is_done = outcome.state == "done"
+    values = objective_values(plan.objectives, outcome.curve, outcome.metrics) if outcome.state == "done" else None
+    curve = dict(outcome.curve)
+    if not plan.objectives:  # scores, which are gains
+        metric = objective(plan.base())
+        values = values and [gain(metric, each) for each in values]
+        curve = {step: gain(metric, score) for step, score in outcome.curve}
     return optuna.trial.create_trial(
         state=TRIAL_STATES[outcome.state],
-        values=objective_values(plan.objectives, outcome.curve, outcome.metrics) if is_done else None,
+        values=values,
         params=fixed.params,
         distributions=fixed.distributions,
-        intermediate_values={} if plan.objectives else dict(outcome.curve),
+        intermediate_values={} if plan.objectives else curve,
         user_attrs={"trial": spec.id} | ({"failure": outcome.failure} if outcome.failure else {}),
     )
 
@@ -89,14 +96,14 @@ def preset(folder: Path, trial: str | None = None) -> str:
 
 
 def _header(plan: SweepPlan, best: RankedTrial, seed: int) -> list[str]:
-    num_seeds = len(best.rerun_scores)
-    by = f"the mean over {num_seeds} other seeds: {best.mean:.4f}" if num_seeds else (
+    num_seeds, metric = len(best.rerun_scores), objective(plan.base())
+    by = f"the mean over {num_seeds} other seeds: {gain(metric, best.mean):.4f}" if num_seeds else (
         "this score, which is optimistic since the trial was selected by it"
     )  # fmt: skip
     lines = [
         f"Trial {best.id} of the sweep {plan.name}: run it by `dice-ray train`.",
         f"From {plan.origins}, searched in {plan.space} by {plan.sampler}, {plan.trials} trials.",
-        f"{objective(plan.base())} {best.score:.4f} with seed {seed}.",
+        f"{metric} {gain(metric, best.score):.4f} with seed {seed}.",
         f"Ranked by {by}.",
     ]
     return [*lines, f"Data digest: {plan.digest}."] if plan.digest else lines

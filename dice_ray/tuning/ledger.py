@@ -10,6 +10,9 @@ Tuner after `kill -9` lost 12 finished trials, ran 6 twice and reported 81 resul
   the next append. Any other line that cannot be read, or has another checksum than it was written with, is an error.
 - A trial that has started and not ended is run again under the same id, in the same folder, from its last checkpoint. A
   cell that failed may start again: its second start removes its first end.
+
+Its scores are gains (`metrics.catalogue.gain`): of a metric that is minimised, the values with a minus sign. So what
+reads a ledger, Optuna and the pruners too, maximises. The metrics beside them are values, as MLflow and screens show.
 """
 
 from __future__ import annotations
@@ -70,7 +73,7 @@ class TrialOutcome(BaseModel):
 
     Attributes:
         state: Whether it was done, pruned (stopped early) or failed.
-        curve: Optimizer step and score of each evaluation.
+        curve: Optimizer step and score (the gain of the objective) of each evaluation.
         metrics: All metrics of the evaluations, in the order of the curve.
         test: The metrics on test, of a study's cell.
         failure: Why it failed.
@@ -87,7 +90,7 @@ class TrialOutcome(BaseModel):
 
     @cached_property  # a sweep of many trials reads it at each end of one
     def score(self) -> float | None:
-        """The best score, which is that of the retained checkpoint; None if it failed or was never evaluated."""
+        """The highest score, that of the retained checkpoint; None if it failed or was never evaluated."""
         return None if self.state == "failed" else max((score for _, score in self.curve), default=None)
 
 

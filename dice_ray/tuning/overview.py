@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tuning.ledger import run_name
@@ -25,7 +26,7 @@ class Experiment:
     Attributes:
         kind: What it holds: a sweep, a study, or runs trained alone.
         runs: Number of its runs, without their parent, by MLflow's status.
-        metric: The metric that is maximised.
+        metric: The metric that decides.
         best: The value of its best run; of a sweep, the value by which its best trial is ranked. None for a sweep of
             several objectives, which has no best trial, and for a study: its report says whether an arm wins, which no
             single cell shows.
@@ -47,7 +48,7 @@ class ComparedRun:
     Attributes:
         run: Its name for commands: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED`.
         state: `done`, `pruned` or `failed`; MLflow's status of a run that has not ended.
-        metric: The metric that is maximised.
+        metric: The metric that decides.
         score: Its value at the retained checkpoint; of a trial that was run again, the mean of its reruns, by which it
             is ranked. None for a run that failed.
         reruns: The number of reruns of a trial that have a score.
@@ -73,7 +74,8 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
     for name in names:
         frame = read(name, uri)
         kinds = [kind for kind in frame["kind"] if kind in PARENTS]
-        rows, trials = compared(name, frame), ranked_in_frame(frame)
+        # The trials of a sweep come first, with the values that they are ranked by.
+        rows = compared(name, frame)
         first = rows[0] if rows and rows[0].score is not None else None
         objectives = frame.get(schema.tag_column(schema.OBJECTIVES))
         has_best = "study" not in kinds and (objectives is None or objectives.isna().all())
@@ -84,7 +86,7 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
                 kinds[0] if kinds else "runs",
                 {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
                 first.metric if first else None,
-                None if not has_best else trials[0].mean if trials else first.score if first else None,
+                first.score if first and has_best else None,
                 None if pd.isna(last) else last.isoformat(timespec="milliseconds"),
             )
         )
@@ -125,7 +127,7 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
             reruns=len(trial.rerun_scores) if trial else 0,
             rerun_of=None if rerun_of is None else f"{experiment}/{rerun_of}",
         )
-        ranked_rows.append((rank, -float("inf") if score is None else score, run))
+        ranked_rows.append((rank, -float("inf") if score is None or metric is None else gain(metric, score), run))
     ranked_rows.sort(key=lambda row: (row[0], -row[1]))
     return [run for *_, run in ranked_rows]
 

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dice_ray.metrics.catalogue import metric
 from dice_ray.tracking import schema
 from dice_ray.tuning.ledger import History
 
@@ -30,11 +31,13 @@ class RankedTrial:
     Attributes:
         score: Its own, by which the search selected it.
         rerun_scores: The scores of its reruns with other seeds.
+        lower_is_better: Whether the scores are values of a metric that is minimised, of a frame: a ledger has gains.
     """
 
     id: str
     score: float
     rerun_scores: tuple[float, ...] = ()
+    lower_is_better: bool = False
 
     @property
     def mean(self) -> float:
@@ -44,15 +47,19 @@ class RankedTrial:
     @property
     def rank(self) -> tuple[int, float, float]:
         """What trials are sorted by, the best one lowest."""
-        return -len(self.rerun_scores), -self.mean, -self.score
+        sign = 1 if self.lower_is_better else -1
+        return -len(self.rerun_scores), sign * self.mean, sign * self.score
 
 
-def _ranked(scores: Iterable[tuple[str, float | None, str | None]]) -> list[RankedTrial]:
+def _ranked(
+    scores: Iterable[tuple[str, float | None, str | None]], *, lower_is_better: bool = False
+) -> list[RankedTrial]:
     """Trials, the best first.
 
     Args:
         scores: Id and score of each run in the order of their start, and the id of the trial that it is a rerun of, if
             it is one. A score is None where the run failed or was not evaluated.
+        lower_is_better: Whether they are values of a metric that is minimised.
     """
     scored = [(id_, score, rerun_of) for id_, score, rerun_of in scores if score is not None]
     reruns: dict[str, list[float]] = {}
@@ -60,7 +67,9 @@ def _ranked(scores: Iterable[tuple[str, float | None, str | None]]) -> list[Rank
         if rerun_of is not None:
             reruns.setdefault(rerun_of, []).append(score)
     trials = [
-        RankedTrial(id_, score, tuple(reruns.get(id_, ()))) for id_, score, rerun_of in scored if rerun_of is None
+        RankedTrial(id_, score, tuple(reruns.get(id_, ())), lower_is_better)
+        for id_, score, rerun_of in scored
+        if rerun_of is None
     ]
     return sorted(trials, key=lambda trial: trial.rank)
 
@@ -76,11 +85,12 @@ def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
     parents, runs = frame[frame["kind"] == "sweep"], frame[frame["kind"].isin(["trial", "rerun"])]
     if parents.empty or runs.empty:
         return []
-    metric = parents.iloc[0].get(schema.tag_column(schema.METRIC))
-    if not isinstance(metric, str):  # the tag was deleted in MLflow
+    name = parents.iloc[0].get(schema.tag_column(schema.METRIC))
+    if not isinstance(name, str):  # the tag was deleted in MLflow
         return []
-    columns = [schema.metric_column(name) for name in (schema.best_metric(metric), metric)]
-    return _ranked(_score_in_row(row, columns) for row in runs.to_dict("records"))
+    columns = [schema.metric_column(each) for each in (schema.best_metric(name), name)]
+    scores = (_score_in_row(row, columns) for row in runs.to_dict("records"))
+    return _ranked(scores, lower_is_better=metric(name).is_minimised)
 
 
 def _score_in_row(row: Mapping[Any, Any], columns: Sequence[str]) -> tuple[str, float | None, str | None]:

@@ -27,6 +27,7 @@ from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
 from dice_ray.files import write_atomically
+from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.run import object_store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import RunningTrial, TrialCounts
@@ -57,6 +58,7 @@ class Recorder:
     def __init__(self, plan: Plan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
         self._config = plan.base()
+        self._objective = objective(self._config)
         self._trials = ledger.path.parent / TRIALS
         self._environment = environment_tags()
         self._start = time.monotonic()
@@ -90,7 +92,7 @@ class Recorder:
             failed=self._states["failed"],
             pruned=self._states["pruned"],
             total=len(self._ids),
-            best_score=score,
+            best_score=None if score is None else gain(self._objective, score),
             best_params=params,
             elapsed=now - self._start,
             best_arm=arm,
@@ -106,7 +108,7 @@ class Recorder:
         if not self._running[id_]:
             return RunningTrial(name, seconds)
         step, score, metrics = self._running[id_][-1]
-        return RunningTrial(name, seconds, step, metrics.get("train/loss"), score)
+        return RunningTrial(name, seconds, step, metrics.get("train/loss"), gain(self._objective, score))
 
     @cached_property
     def _best_arm(self) -> tuple[float, str, int] | None:
@@ -269,11 +271,15 @@ class Recorder:
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
         counts = (folder / "test").glob("*.csv") if outcome.test else ()
         kept = self._plan.kept_metrics()
+        best: tuple[int, dict[str, float]] | None = None
+        if outcome.curve:
+            index = best_evaluation([score for _, score in outcome.curve], outcome.metrics)
+            # As `samplers.objective_values`.
+            best = outcome.curve[index][0], dict.fromkeys(kept, 0.0) | outcome.metrics[index]
         record.ended(
             "FAILED" if outcome.state == "failed" else "FINISHED",
-            objective=objective(self._config),
-            curve=outcome.curve,
-            metrics=[dict.fromkeys(kept, 0.0) | each for each in outcome.metrics],  # as `samplers.objective_values`
+            objective=self._objective,
+            best=best,
             kept=kept,
             test=outcome.test,
             tags=tags | {schema.STATE: outcome.state} | failure,

@@ -26,7 +26,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
-from dice_ray.metrics.catalogue import metric
+from dice_ray.metrics.catalogue import best_evaluation, metric
 from dice_ray.output import quiet
 from dice_ray.settings import Flat
 from dice_ray.tuning.space import Space, paths
@@ -186,11 +186,11 @@ def objective_values(
 ) -> list[float]:
     """The values of a finished run: metrics of its best evaluation, whose checkpoint is kept, and its whole time.
 
-    Without objectives, its best score. The F1 of a type that occurs in no span of that evaluation is 0.
+    Without objectives, its highest score, a gain. The F1 of a type that occurs in no span of that evaluation is 0.
     """
     if not objectives:
         return [max(score for _, score in curve)]
-    _, best = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
+    best = metrics[best_evaluation([score for _, score in curve], metrics)]
     # The evaluation has no F1 of such a type; all other metrics are in every evaluation.
     return [(metrics[-1] if name == "seconds" else best).get(metric_of(name), 0.0) for name in objectives]
 

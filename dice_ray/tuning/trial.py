@@ -26,6 +26,7 @@ from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.files import write_atomically
+from dice_ray.metrics.catalogue import gain
 from dice_ray.run import cluster, doctor, object_store, single
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.doctor import Admission
@@ -38,7 +39,7 @@ from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import Plan
 
 SCORE = "score"
-"""The value in a result that searcher and scheduler read; it is maximised."""
+"""The gain of the objective in a result, which searcher and scheduler read; it is maximised."""
 
 UNREADY = "unready"
 """In a result: why no trial can run on the machine, so that the driver ends. The trial has not begun."""
@@ -114,8 +115,8 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
                 prepare(config).test()  # raises before the training where the test split cannot be scored
             tags = hardware_tags() | class_weights(config)
             for evaluation in single.evaluations(config, folder):
-                result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
-                result["is_past"] = evaluation.is_past
+                result: TrialResult = {SCORE: gain(metric, evaluation.metrics[metric]), "step": evaluation.step}
+                result |= {"metrics": evaluation.metrics, "is_past": evaluation.is_past}
                 if evaluation.finished and work.plan.split == "test":
                     result["test"] = single.score(config, folder, "test")
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}

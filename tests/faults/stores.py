@@ -71,8 +71,8 @@ class Run:
             self._timed(partial(record.evaluated, step, {"dev/f1": self.points[-1][1]}))
             if self.noticed is None and writer.failure is not None:
                 self.noticed = time.monotonic()
-        metrics = [{"dev/f1": score} for _, score in self.points]
-        record.ended("FINISHED", objective="dev/f1", curve=self.points, metrics=metrics)
+        score, step = max((score, step) for step, score in self.points)
+        record.ended("FINISHED", objective="dev/f1", best=(step, {"dev/f1": score}))
         writer.close()
         if self.noticed is None and writer.failure is not None:
             self.noticed = time.monotonic()

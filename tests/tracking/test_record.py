@@ -18,7 +18,8 @@ from dice_ray.tracking.writer import Writer
 
 CURVE = [(5, 0.25), (10, 0.5), (15, 0.5), (20, 0.4)]
 METRICS = [{"dev/f1": score, "dev/recall": step / 100, "dev/collapsed": float(step != 10)} for step, score in CURVE]
-"""The first of the two best evaluations, at step 10, is the only one that has not collapsed."""
+"""The evaluation at step 10 is the only one that has not collapsed."""
+BEST = (10, METRICS[1])
 
 
 def row(uri: str) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def test_a_run_alone_from_start_to_end(uri: str) -> None:
         record.data("a task", "abc", "files", {"folder": "data"})
         for (step, _), metrics in zip(CURVE, METRICS, strict=True):
             record.evaluated(step, metrics)
-        record.ended("FINISHED", objective="dev/f1", curve=CURVE, metrics=METRICS)
+        record.ended("FINISHED", objective="dev/f1", best=BEST)
     stored = row(uri)
     assert (stored["id"], stored["name"], stored["kind"], stored["status"]) == ("mine", "mine", "run", "FINISHED")
     assert stored["params.loss"] == "dice"
@@ -81,8 +82,7 @@ def test_a_cell_stores_kept_metrics_its_test_scores_and_artifacts(uri: str) -> N
         record.ended(
             "FINISHED",
             objective="dev/f1",
-            curve=CURVE,
-            metrics=METRICS,
+            best=BEST,
             kept=["dev/recall", "dev/unknown"],
             test={"test/f1": 0.3, "test/collapsed": 1.0},
             tags={schema.STATE: "done"},
@@ -109,7 +109,7 @@ def test_a_run_that_fails_before_an_evaluation(uri: str, tags: dict[str, str] | 
     with Writer("alone", uri) as writer:
         record = RunRecord(writer, "mine")
         record.opened("mine", {}, {})
-        record.ended("FAILED", objective="dev/f1", curve=[], metrics=[], tags=tags)
+        record.ended("FAILED", objective="dev/f1", best=None, tags=tags)
     stored = row(uri)
     assert stored["status"] == "FAILED"
     assert stored.get("tags.failure") == (tags and "no such file")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import os
 import random
 from collections.abc import Iterable
@@ -37,6 +38,17 @@ def small(**values: Any) -> RunConfig:
     settings |= {"training.evaluations": 5, "training.precision": "fp32"}
     paths = {path.replace("__", "."): value for path, value in values.items()}
     return resolve([PRESET, values_layer("test", settings | paths)])
+
+
+def script(monkeypatch: pytest.MonkeyPatch, **metrics: Iterable[float]) -> None:
+    """Let the evaluations of a run have these values of metrics, one after the other."""
+    score, rows = OneLabel.score, zip(*metrics.values(), strict=True)
+
+    def scripted(*arguments: Any) -> Scores:
+        scores = score(*arguments)
+        return replace(scores, metrics=scores.metrics | dict(zip(metrics, next(rows), strict=True)))
+
+    monkeypatch.setattr(OneLabel, "score", scripted)
 
 
 def timeless(run: Iterable[Evaluation]) -> list[Evaluation]:
@@ -157,19 +169,38 @@ def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     assert single.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
 
 
-def test_the_best_checkpoint_is_that_of_the_first_highest_score(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("f1", "pr_auc", "best"),
+    [
+        ([0.2, 0.6, 0.6, 0.4], [0.5, 0.7, 0.7, 0.9], 1),
+        ([0.2, 0.6, 0.6, 0.4], [0.5, 0.7, 0.8, 0.9], 2),
+        ([0.0, 0.0, 0.0, 0.0], [math.nan, 0.3, 0.5, 0.4], 2),
+    ],
+    ids=["the first", "by PR-AUC", "predicts one class only"],
+)
+def test_the_best_checkpoint_is_that_of_the_highest_score_and_of_equal_ones_that_of_the_highest_pr_auc(
+    f1: list[float], pr_auc: list[float], best: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    f1, score = iter([0.2, 0.6, 0.6, 0.4]), OneLabel.score
-
-    def scripted(*arguments: Any) -> Scores:
-        scores = score(*arguments)
-        return replace(scores, metrics=scores.metrics | {"f1": next(f1)})
-
-    monkeypatch.setattr(OneLabel, "score", scripted)
+    """Of evaluations that all predict one class, the first one was kept, which has learned least."""
+    script(monkeypatch, f1=f1, pr_auc=pr_auc)
     evaluations = list(single.evaluations(small(training__epochs=1, training__evaluations=4), tmp_path))
-    assert [evaluation.metrics["dev/f1"] for evaluation in evaluations] == [0.2, 0.6, 0.6, 0.4]
-    assert torch.load(tmp_path / "best.pt")["step"] == evaluations[1].step
+    assert [evaluation.metrics["dev/f1"] for evaluation in evaluations] == f1
+    assert torch.load(tmp_path / "best.pt")["step"] == evaluations[best].step
+
+
+def cost(targets: list[str], predictions: list[str]) -> float:
+    return 0.0
+
+
+def test_the_lowest_cost_is_best_and_stops_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maximised, the first and highest one would be kept, and the run would stop at the third evaluation."""
+    script(monkeypatch, cost=[9.0, 7.0, 5.0, 6.0, 8.0, 1.0])
+    score = {"task": {"sentence_pair": {"score": f"{__name__}:cost"}}}
+    config = small(**score, training__epochs=1, training__evaluations=6, training__patience=2)
+    evaluations = list(single.evaluations(config, tmp_path))
+    assert [evaluation.metrics["dev/cost"] for evaluation in evaluations] == [9.0, 7.0, 5.0, 6.0, 8.0]
+    assert torch.load(tmp_path / "best.pt")["step"] == evaluations[2].step
+    assert " dev/cost 5.0000, " in str(evaluations[2])
 
 
 def test_early_stopping_ends_a_run_for_good(tmp_path: Path) -> None:

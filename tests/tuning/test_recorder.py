@@ -208,7 +208,7 @@ def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPl
 
 
 def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
-    metrics = tuple({"dev/collapsed": collapsed} for collapsed in (1.0, 0.0, 1.0))
+    metrics = tuple({"dev/f1": 0.5, "dev/collapsed": collapsed} for collapsed in (1.0, 0.0, 1.0))
     ended: dict[str, Any] = {"state": "done", "curve": ((5, 0.25), (10, 0.5), (15, 0.25)), "metrics": metrics}
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for id_, test in (("of dev", {}), ("of test", {"test/f1": 0.0, "test/collapsed": 1.0})):
