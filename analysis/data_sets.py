@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from analysis.comparison import Comparison
 from analysis.formats import ScoreFormat
 from analysis.frames import tag_values
-from analysis.statistics.intervals import ALPHA, holm
+from analysis.statistics.intervals import ALPHA, Interval, holm
 from dice_ray.tracking import schema
 
 
@@ -121,7 +121,8 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
     significant = [arm for arm in tested if arm.holm_p <= ALPHA]
     better, worse = (
         ", ".join(
-            f"{arm.arm} (median {scale.show(arm.median, '+')}, better on {arm.better_on} of {len(arm.means)})"
+            f"{arm.arm} (median {scale.show_difference(Interval(arm.median, math.nan, math.nan, 0))}, better on "
+            f"{arm.better_on} of {len(arm.means)})"
             for arm in significant
             if arm.is_better == is_better
         )
@@ -134,5 +135,6 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
 
 
 def format_over_data_sets(compared: Sequence[Comparison]) -> ScoreFormat:
-    """In percent only if the scores of all data sets are."""
-    return ScoreFormat(percent=all(each.score_format.percent for each in compared))
+    """In percent, or in another unit, only if the scores of all data sets are."""
+    first, *others = {each.score_format for each in compared}
+    return ScoreFormat(percent=False, is_minimised=compared[0].lower_is_better) if others else first

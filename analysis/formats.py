@@ -13,9 +13,16 @@ from dice_ray.metrics import catalogue
 
 @dataclass(frozen=True)
 class ScoreFormat:
-    """How scores are written: shares as percent with two decimals, others with four significant digits or more."""
+    """How scores are written: shares as percent with two decimals, others with four significant digits or more.
+
+    Attributes:
+        unit: What a number without a percent sign counts; empty for none.
+        is_minimised: Whether sentences say of a difference that a score is lower or higher by it, instead of its sign.
+    """
 
     percent: bool
+    unit: str = ""
+    is_minimised: bool = False
 
     @classmethod
     def of(cls, metric: str, scores: Iterable[float]) -> ScoreFormat:
@@ -25,10 +32,13 @@ class ScoreFormat:
         """
         known = catalogue.metric(metric)
         is_share = known.limits == UNIT_INTERVAL and not known.is_minimised
-        return cls(is_share and all(0 <= score <= 1 for score in scores if not math.isnan(score)))
+        unit = "per 1,000 records" if known.is_minimised and metric.endswith(("/cost", "/cost_tuned")) else ""
+        is_percent = is_share and all(0 <= score <= 1 for score in scores if not math.isnan(score))
+        return cls(is_percent, unit, known.is_minimised)
 
     def heading(self, metric: str) -> str:
-        return f"{metric} (%)" if self.percent else metric
+        unit = "%" if self.percent else self.unit
+        return f"{metric} ({unit})" if unit else metric
 
     def show(self, value: float, sign: str = "") -> str:
         """The number; an empty string for NaN."""
@@ -42,6 +52,14 @@ class ScoreFormat:
         """The mean, followed by its interval if it has one."""
         bounds = self.show_bounds(interval, sign)
         return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
+
+    def show_difference(self, of: Interval) -> str:
+        """A difference in a sentence, with its interval if it has one: `+3.10`, or of a cost `lower by 12 [4, 20]`."""
+        if not self.is_minimised:
+            return self.show_interval(of, "+")
+        is_lower = of.mean < 0
+        size = Interval(-of.mean, -of.high, -of.low, of.num) if is_lower else of
+        return f"{'lower' if is_lower else 'higher'} by {self.show_interval(size)}"
 
     def show_bounds(self, interval: Interval, sign: str = "") -> str:
         """The interval alone; an empty string if it has no bounds."""

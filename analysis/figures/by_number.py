@@ -174,10 +174,13 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
     figures: list[Figure] = []
     for name, of in named("gain_by_ratio", by_ratio(findings)):
+        gain = f"minus that of {of.baseline}"
+        if catalogue.metric(of.metric).is_minimised:
+            gain = f"of {of.baseline} minus that of the arm"
         text = (
-            f"{of.metric} minus that of {of.baseline} on the same training set and at the same kind of threshold, "
-            "paired by seed, with the intervals of the tables, which are corrected for the number of arms at each "
-            f"ratio: a gain counts if its interval does not include 0 and it has at least {FEW_SEEDS} seeds."
+            f"{of.metric} {gain} on the same training set and at the same kind of threshold, paired by seed, with the "
+            "intervals of the tables, which are corrected for the number of arms at each ratio: a gain counts if its "
+            f"interval does not include 0 and it has at least {FEW_SEEDS} seeds."
         )
         title = f"Gain against imbalance{on_place(of.place)}"
         if panels := _gains(of):
@@ -192,8 +195,9 @@ def _gains(of: ByRatio) -> tuple[_Panel, ...]:
         for arm in compared.arms:
             if arm.difference and arm.difference.interval.num:
                 of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else of.plain, {})
-                of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
-    of_gain = ScoreFormat(percent=all(compared.score_format.percent for compared in of.comparisons.values()))
+                of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.gain
+    first, *others = {compared.score_format for compared in of.comparisons.values()}
+    of_gain = ScoreFormat(percent=False) if others else first
     return tuple(
         _Panel(
             name, f"gain in {of.metric}", of_gain, tuple(Line.through(*line) for line in sorted(points[name].items()))

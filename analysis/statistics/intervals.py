@@ -160,7 +160,7 @@ def interval_around(mean: float, errors: Sequence[StandardError], num: int, limi
         return Interval(mean, math.nan, math.nan, num)
     half = max(_quantile(error.freedom, ALPHA) * error.size for error in errors)
     if math.isinf(high - low):
-        return Interval(mean, mean - half, mean + half, num)
+        return Interval(mean, max(mean - half, low), min(mean + half, high), num)
     from scipy import special
 
     width, share = high - low, (mean - low) / (high - low)

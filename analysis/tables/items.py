@@ -16,6 +16,7 @@ from analysis.frames import Findings, collapsed
 from analysis.statistics.intervals import Interval, t_interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.errors import counted
+from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 _KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
@@ -215,7 +216,7 @@ def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
 
 def _best_first(compared: Comparison, names: set[str]) -> list[str]:
     arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.at_tuned_threshold]
-    return [arm.name for arm in sorted(arms, key=lambda arm: -arm.score.mean)]
+    return [arm.name for arm in sorted(arms, key=lambda arm: -gain(compared.metric, arm.score.mean))]
 
 
 def _num_of_one_label(scored: Sequence[tuple[str, str]], findings: Findings) -> int:

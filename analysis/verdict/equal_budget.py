@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from analysis.budget import ArmAtBudget, AtBudget
@@ -101,9 +101,11 @@ def _headline(study: AtBudget) -> str:
         )
     if study.outcome == "no_difference":
         return f"{budget}, no arm is shown to differ from {study.baseline}."
-    show = study.score_format.show
+    show = study.score_format.show_difference
     named = {
-        name: ", ".join(f"{arm.name} ({show(arm.differences[study.budget].interval.mean, '+')})" for arm in arms)
+        name: ", ".join(
+            f"{arm.name} ({show(replace(arm.differences[study.budget].interval, low=math.nan))})" for arm in arms
+        )
         for name, arms in zip(("better", "worse"), _better_and_worse(study), strict=True)
     }
     arms = "; ".join(f"{name}: {text}" for name, text in named.items() if text)

@@ -93,7 +93,8 @@ def _headline(made: Decision) -> str:
     best = comparison.best
     if made.outcome == "winner" and best and len(made.standings) > 1:
         is_tight = best.runner_up.removesuffix(TUNED) != baseline
-        over = f" ({_show(comparison, best.lead.gain.mean)} over {best.runner_up})" * is_tight
+        gain = _show(comparison, best.lead.gain.mean, "" if comparison.lower_is_better else "+")
+        over = f" ({gain} {'below' if comparison.lower_is_better else 'over'} {best.runner_up})" * is_tight
         lead = f", and better than every other arm{over}"
     elif len(made.recommended) > 1:
         lead = ", and none of them shown to be the best"
@@ -105,9 +106,16 @@ def _excluded(made: Decision) -> str:
     known = [arm.decisive for arm, _ in made.standings if arm.decisive]
     highest = max((0.0, *(each.gain.high for each in known)), key=lambda gain: (math.isnan(gain), gain))
     # To exclude a gain of a good part of all that is possible says nothing.
-    if not known or not highest <= 0.1 * known[0].bound:
+    if not known or not highest <= 0.1 * _bound(made):
         return ""
     return f", nor by more than {_show(made.comparison, highest, '')}{_where(made)}"
+
+
+def _bound(made: Decision) -> float:
+    """The largest gain that is possible: a cost can fall to 0."""
+    comparison = made.comparison
+    known = (arm.decisive.bound for arm, _ in made.standings if arm.decisive)
+    return comparison.reference.score.mean if comparison.lower_is_better else next(known)
 
 
 def _sentences(made: Decision) -> Iterator[str]:
@@ -157,7 +165,7 @@ def _of_power(made: Decision) -> Iterator[str]:
     visible = [
         each for each in (smallest_visible(difference, num_tests) for difference in known) if math.isfinite(each)
     ]
-    possible = [each for each in visible if each < known[0].bound]
+    possible = [each for each in visible if each < _bound(made)]
     low, high = (_show(comparison, bound(possible), "") if possible else "" for bound in (min, max))
     sizes = f"{low} to {high}" if low != high else low
     items = min(visible_on_items(difference, num_tests) for difference in known)
@@ -212,8 +220,8 @@ def _names(rows: Sequence[Arm], last: str = ", ") -> str:
 
 def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:
     """The rows with their differences to the baseline and intervals."""
-    show = made.comparison.score_format.show_interval
-    named = ((arm.name, show(arm.decisive.interval, "+")) for arm in rows if arm.decisive)
+    show = made.comparison.score_format.show_difference
+    named = ((arm.name, show(arm.decisive.interval)) for arm in rows if arm.decisive)
     return ", ".join(f"{name} {shown}" for name, shown in named)
 
 
