@@ -10,7 +10,7 @@ import pytest
 
 from analysis.budget import AtBudget, at_budget
 from analysis.comparison import comparisons
-from analysis.frames import Findings
+from analysis.frames import Findings, decisive_metric, of_kind
 from analysis.statistics.best_of_n import best_of
 from analysis.statistics.intervals import holm_of, paired_difference
 from tests.analysis.cells import drawn_settings, study
@@ -225,6 +225,21 @@ def test_the_metric_says_which_differences_are_possible(metric: str, bound: floa
     assert made.arms[0].differences[3].bound == bound
     (plain,) = (arm for arm in made.arms if not arm.differences)
     assert (plain.scores[0].low > 0) == (metric == "f1")
+
+
+def test_a_study_whose_dev_metric_is_tuned_is_chosen_and_compared_by_it_unless_it_declared_otherwise() -> None:
+    """By `dev/f1` a search would be the best of the last evaluations, at a threshold that nobody would use."""
+    frame = drawn_settings(DEV, TEST).assign(**{"metrics.test/f1_tuned": 0.0, "metrics.dev/f1": 0.0})
+    of_cells = frame["kind"] == "cell"
+    frame.loc[of_cells, "metrics.test/f1_tuned"] = frame.loc[of_cells, "metrics.test/f1"] + 0.125
+    tuned = frame.rename(columns={"metrics.dev/best_f1": "metrics.dev/best_f1_tuned"})
+    assert decisive_metric(of_kind(tuned, "cell"), "test/f1") == "dev/f1_tuned"
+    (plain,), (made,) = at_budget(Findings(frame)), at_budget(Findings(tuned))
+    assert (plain.metric, made.metric) == ("test/f1", "test/f1_tuned")
+    scores = {arm.name: arm.scores[2].mean for arm in plain.arms}
+    assert {arm.name: arm.scores[2].mean - 0.125 for arm in made.arms} == pytest.approx(scores)
+    (untuned,) = at_budget(Findings(tuned.assign(**{"tags.threshold": "untuned"})))
+    assert (untuned.metric, {arm.name: arm.scores[2].mean for arm in untuned.arms}) == ("test/f1", scores)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

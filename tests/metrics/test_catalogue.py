@@ -17,7 +17,7 @@ from sklearn import metrics as reference
 from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
-from dice_ray.metrics.catalogue import LONGEST_LABEL, Metric, metric, metric_name_part, scores_of
+from dice_ray.metrics.catalogue import LONGEST_LABEL, Metric, best_evaluation, metric, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
@@ -170,3 +170,40 @@ def test_limits_and_direction_of_the_metrics_of_every_task() -> None:
     assert all(metric(name).is_minimised for name in ("brier", "calibration_error", "seconds"))
     assert not any(metric(name).is_score for name in ("constant_f1", "threshold_used", "words_dropped", "answers_cut"))
     assert {metric(name) for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {Metric()}
+
+
+def test_a_metric_at_what_dev_decided_is_known_as_the_metric_itself() -> None:
+    """Unknown, `f1_tuned` had no limits and no percent sign, and `cost_tuned` was maximised."""
+    for suffix in ("_tuned", "_calibrated", "_calibrated_tuned"):
+        for name in ("f1", "f0.5", "mcc", "cost", "log_loss", "brier"):
+            assert metric(f"dev/{name}{suffix}") == metric(name) != Metric()
+    for name in ("cost", "log_loss"):
+        assert (metric(name).is_minimised, metric(name).limits) == (True, (0, math.inf))
+    assert (metric("cost").needs_threshold, metric("log_loss").needs_threshold) == (True, False)
+    assert not any(metric(f"test/{name}").is_score for name in ("target_missed", "flagged"))
+
+
+NAN = math.nan
+
+
+@pytest.mark.parametrize(
+    ("gains", "areas", "best"),
+    [
+        ([0.2, 0.6, 0.6], [0.9, 0.5, 0.5], 1),
+        ([0.2, 0.6, 0.6], [0.9, 0.5, 0.6], 2),
+        ([-9.0, -5.0, -7.0], [0.5, 0.5, 0.5], 1),
+        ([NAN, 0.1, NAN], [0.9, 0.5, 0.9], 1),
+        ([0.5, 0.5, 0.5], [NAN, 0.1, NAN], 1),
+        ([NAN, NAN], [NAN, NAN], 0),
+        ([0.2, 0.6, 0.6], [], 1),
+    ],
+)
+def test_of_equal_evaluations_the_highest_pr_auc_is_best_and_then_the_first(
+    gains: list[float], areas: list[float], best: int
+) -> None:
+    """A NaN is neither higher nor lower, so that where it stands decided which evaluation was the best."""
+    evaluations = [{"dev/pr_auc": area} for area in areas] or [{}] * len(gains)
+    assert best_evaluation(gains, evaluations) == best
+    assert best_evaluation(gains, [{}] * len(gains)) == gains.index(
+        max(gains, key=lambda value: (value == value, value))
+    )

@@ -59,3 +59,7 @@ def faults(trial: Trial, *others: str) -> None:
 
 def faults_and_an_exit(trial: Trial) -> None:
     faults(trial, "an exit")
+
+
+def four_rates(trial: Trial) -> None:
+    trial.suggest_categorical("training.lr", [1e-6, 2e-3, 5e-3, 1e-2])
