@@ -126,7 +126,7 @@ def binary_scores(
         "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
         "roc_auc": roc_auc(probabilities, labels),
         "pr_auc": pr_auc(probabilities, labels),
-        "brier": ratio(float(((probabilities - positive) ** 2).sum()), len(labels)),
+        "brier": brier(probabilities, labels),
         "calibration_error": calibration_error(probabilities, labels),
     }
 
@@ -190,6 +190,11 @@ def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np
     of_both = np.flatnonzero(members_NC.any(0) & ~members_NC.all(0))
     areas = [roc_auc(probabilities_NC[:, class_], members_NC[:, class_].astype(np.int64)) for class_ in of_both]
     return ratio(sum(areas), len(areas))
+
+
+def brier(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+    """The mean squared difference of probability and label; 0 without items."""
+    return ratio(float(((probabilities - labels) ** 2).sum()), len(labels))
 
 
 def calibration_error(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:

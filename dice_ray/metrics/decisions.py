@@ -1,95 +1,339 @@
-"""Decisions: the threshold that dev chooses for F1, for a positive class and for questions without an answer."""
+"""Decisions: what turns the scores of a model into answers, fitted on dev after training.
+
+Each kind of decision says how its numbers are fitted to some of the items of dev, and what they lead to on others:
+additive counts. `_decision` does the rest, the same for all: it fits the numbers on all of dev, and measures on five
+folds of it, each decided with numbers that were fitted to the other four, whether they are better than the untuned ones.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.catalogue import metric
-from dice_ray.metrics.classification import Counts, constant_f1
+from dice_ray.metrics.calibration import Calibration
+from dice_ray.metrics.classification import Counts, class_scores, confusion
+from dice_ray.metrics.rules import FBetaRule, Outcomes, Rule
+from dice_ray.metrics.shifts import fit_shifts, shifted
+
+Numbers: TypeAlias = Mapping[str, float]
+"""The numbers of a decision by name: `threshold`, `threshold:LABEL`, `shift:CLASS`, `background`, `start`, `end`."""
+OwnGain: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]
+"""The user's function of the gold and the predicted membership of items in classes, `gold_NC` and `predicted_NC`."""
+_Choice = TypeVar("_Choice")
+_Outcome = TypeVar("_Outcome")
 
 NUM_FOLDS: Final = 5
-"""Folds of dev on which it is checked whether a tuned threshold may be used."""
+"""Folds of dev on which it is checked whether a tuned decision may be used; so many positives it needs at least."""
 UNTUNED_THRESHOLD: Final = 0.5
 UNTUNED_NO_ANSWER: Final = 0.0
 """The no-answer threshold without tuning: no answer where it is more probable than the best one."""
 _BEYOND_CONSTANT: Final = 1.1
 """A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance."""
+_FEW_OF_LABEL: Final = 20
+"""A label with fewer positives in dev has the threshold of all labels together."""
+_NUM_CANDIDATES: Final = 200
+"""Thresholds that are tried for a user's function, which is slower than counts."""
 
 
-def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
-    """The threshold with the best F1 of the positive class; ties go to the one nearest to 0.5. Without positives 0.5.
+@dataclass(frozen=True)
+class Decision:
+    """A decision fitted on dev.
 
-    Candidates lie halfway between neighbouring probabilities, and halfway between the smallest one and 0.
+    Attributes:
+        metric: Its value, as `f1` or `cost`.
+        tuned: The numbers that dev chose.
+        untuned: Those without any tuning.
+        is_used: Whether predictions use the tuned ones: dev has enough evidence that they are better.
+        support: The number of positives, or of items of the rarer kind, that they were fitted to.
+        on_dev: The value on dev: cross-fitted, of tuned numbers, as the value on the items that chose them flatters. With
+            fewer than `NUM_FOLDS` positives, and of a rule that promises a limit, it is that on all of dev.
+        calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
     """
-    if not labels.any():
-        return 0.5
-    values, places = np.unique(probabilities, return_inverse=True)
-    positives = np.bincount(places, weights=labels == 1)
-    sizes = np.bincount(places)
-    tp, predicted = positives[::-1].cumsum()[::-1], sizes[::-1].cumsum()[::-1]
-    f1 = 2 * tp / (predicted + positives.sum())
-    below = np.concatenate([[0.0 if values[0] > 0 else -1.0], values[:-1]])
-    middle = below + (values - below) / 2
-    # Between two neighbouring floating-point numbers there is no third: then the lower one is the threshold.
-    thresholds = np.where(middle < values, middle, below)
-    best = np.flatnonzero(np.isclose(f1, f1.max(), rtol=1e-12, atol=0))
-    return float(thresholds[best[np.abs(thresholds[best] - 0.5).argmin()]])
+
+    metric: str
+    tuned: Numbers
+    untuned: Numbers
+    is_used: bool
+    support: int
+    on_dev: float
+    calibration: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def used(self) -> Numbers:
+        """The numbers that predictions use."""
+        return self.tuned if self.is_used else self.untuned
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """What is stored beside the scores: the numbers, without those of single classes."""
+        numbers = {name: value for name, value in self.tuned.items() if ":" not in name}
+        if "threshold" in self.tuned:
+            numbers |= {"threshold_support": float(self.support), "threshold_used": self.used["threshold"]}
+        return numbers
+
+    def probabilities(self, probabilities_NC: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.floating]:
+        """The probabilities after calibration."""
+        if not self.calibration:
+            return probabilities_NC
+        return Calibration.of(self.calibration).apply(probabilities_NC, exclusive=exclusive)
+
+    def stored(self) -> dict[str, Any]:
+        """Plain values for a checkpoint."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> Self | None:
+        """The decision of a checkpoint; None for a task without one."""
+        if "tuned" in stored:
+            return cls(**stored)
+        if "threshold" not in stored:
+            return None
+        # Of older versions: for F1, of a threshold alone.
+        tuned = stored["threshold"]
+        used = stored.get("threshold_used", tuned)
+        untuned = UNTUNED_THRESHOLD if 0 <= tuned <= 1 else UNTUNED_NO_ANSWER
+        support = int(stored.get("threshold_support", 0))
+        return cls("f1", {"threshold": tuned}, {"threshold": untuned}, used == tuned, support, float("nan"))
 
 
-def threshold_decisions(
-    probabilities: NDArray[np.floating], labels: NDArray[np.integer], score: str
-) -> dict[str, float]:
-    """What dev decides about the threshold of a two-class problem, which is tuned for F1.
+def _decision(
+    metric: str,
+    fit: Callable[[NDArray[np.bool_]], _Choice],
+    outcome: Callable[[_Choice, NDArray[np.bool_]], Any],
+    value: Callable[[Any], float],
+    numbers: Callable[[_Choice], Numbers],
+    untuned: _Choice,
+    folds_N: NDArray[np.int64],
+    support: int,
+    *,
+    gain: Callable[[Any], float] | None = None,
+    least: float = -np.inf,
+    is_target: bool = False,
+) -> Decision:
+    """Fit a decision on dev and on its folds.
 
-    A threshold that was tuned on few positives may be worse than 0.5, or label everything positive. It is used only if
-    `score`, the metric that decides in the run, follows F1 (`Metric.follows_f1`), if dev has at least `NUM_FOLDS`
-    positives, and if thresholds that are tuned in the same way on the other folds of dev give a higher F1 than 0.5, and
-    1.1 times that of labelling everything positive.
+    A decision that was tuned on few positives may be worse than the untuned one, or call everything positive. It is used
+    only if dev has at least `NUM_FOLDS` positives and if decisions that are fitted in the same way on the other folds of
+    dev are better than the untuned one; for an F-beta also than 1.1 times that of calling everything positive.
 
-    The reason is a simulation (5 and 20 % positive; good, weak and useless models of four calibrations; expected F1 on
-    test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
+    The reason is a simulation with F1 (5 and 20 % positive; good, weak and useless models of four calibrations; expected
+    F1 on test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
     threshold gives 68.3, 69.2, 70.2, 70.7, 71.4 and is worse than 0.5 in 22, 18, 10, 7, 1 % of the draws; this rule
     gives 67.9, 68.7, 69.9, 70.5, 71.4 and is worse in 6, 5, 3, 4, 1 %. A useless model labels more than half of all
     items positive in 38 to 68 % of the draws at the tuned threshold, and in 14 % by this rule (12 % at 0.5). So a
     minimum number of positives alone would give up the gain, or keep the losses.
 
-    Returns:
-        `threshold`, the tuned one; `threshold_support`, the number of positives that it was tuned on; and
-        `threshold_used`, the one that predictions use.
+    Args:
+        metric: The name of the value.
+        fit: Chooses by the items of a mask.
+        outcome: What a choice leads to on the items of a mask: additive.
+        value: Of outcomes that were added up.
+        numbers: The numbers of a choice.
+        untuned: The choice without tuning.
+        folds_N: The fold of each item.
+        support: The number of positives.
+        gain: What is maximised; by default the value.
+        least: A gain that is to be exceeded.
+        is_target: Whether it promises a limit, which the untuned decision does not know.
     """
-    tuned, support = best_threshold(probabilities, labels), int((labels == 1).sum())
-    is_used = False
-    if support >= NUM_FOLDS and metric(score).follows_f1:
-        folds_N, predicted_N = _folds(labels), np.zeros(len(labels), dtype=np.int64)
-        for fold in range(NUM_FOLDS):
-            in_fold = folds_N == fold
-            threshold = best_threshold(probabilities[~in_fold], labels[~in_fold])
-            predicted_N[in_fold] = probabilities[in_fold] > threshold
-        at_half = _f1(labels, probabilities > UNTUNED_THRESHOLD)
-        is_used = _f1(labels, predicted_N) > max(at_half, _BEYOND_CONSTANT * constant_f1(labels))
-    used = tuned if is_used else UNTUNED_THRESHOLD
-    return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
+    gain = gain or value
+    everything_N = np.ones(len(folds_N), dtype=np.bool_)
+    tuned = fit(everything_N)
+    on_all = outcome(tuned, everything_N)
+    is_used, on_dev = is_target and support >= NUM_FOLDS, value(on_all)
+    if support >= NUM_FOLDS and not is_target:
+        first, *others = (outcome(fit(folds_N != fold), folds_N == fold) for fold in range(NUM_FOLDS))
+        crossed = sum(others, first)
+        is_used = bool(gain(crossed) > max(gain(outcome(untuned, everything_N)), least))
+        on_dev = value(crossed)
+    return Decision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
 
 
-def _folds(groups: NDArray[Any]) -> NDArray[np.int64]:
-    """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each group are dealt out in their order.
+def folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArray[np.int64]:
+    """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each stratum are dealt out in their order.
 
-    >>> _folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
+    The items of a group are in one fold; its stratum is the highest one of its items.
+
+    >>> folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
     [0, 0, 1, 2, 3, 4, 0, 1]
     """
-    folds_N = np.empty(len(groups), dtype=np.int64)
-    for group in np.unique(groups):
-        members = np.flatnonzero(groups == group)
+    if groups is not None:
+        _, members_N = np.unique(np.array(groups, dtype=str), return_inverse=True)
+        strata_G = np.full(members_N.max(initial=-1) + 1, np.min(strata_N, initial=0))
+        np.maximum.at(strata_G, members_N, strata_N)
+        return folds(strata_G)[members_N]
+    folds_N = np.empty(len(strata_N), dtype=np.int64)
+    for stratum in np.unique(strata_N):
+        members = np.flatnonzero(strata_N == stratum)
         folds_N[members] = np.arange(len(members)) % NUM_FOLDS
     return folds_N
 
 
-def _f1(labels: NDArray[np.integer], predicted: NDArray[Any]) -> float:
-    tp = int(((predicted == 1) & (labels == 1)).sum())
-    return Counts(tp, int(predicted.sum()) - tp, int((labels == 1).sum()) - tp).f1
+def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[Any], rule: Rule) -> float:
+    """The threshold with the highest gain; ties go to the one nearest to 0.5. Without positives 0.5.
+
+    Candidates lie halfway between neighbouring probabilities, between the smallest one and 0, and the largest one and 1.
+    """
+    if not labels.any():
+        return UNTUNED_THRESHOLD
+    values, places = np.unique(probabilities, return_inverse=True)
+    positives, sizes = np.bincount(places, weights=labels == 1), np.bincount(places)
+    # Of the items at and above each value, and of none.
+    tp, flagged = (np.append(each[::-1].cumsum()[::-1], 0) for each in (positives, sizes))
+    num_positive = tp[0]
+    outcomes_K = Outcomes(tp, flagged - tp, num_positive - tp, len(labels) - num_positive - flagged + tp)
+    lower = np.concatenate([[0.0 if values[0] > 0 else -1.0], values])
+    upper = np.append(values, max(1.0, values[-1]))
+    middle = lower + (upper - lower) / 2
+    # Between two neighbouring floating-point numbers there is no third: then the lower one is the threshold.
+    thresholds = np.where(middle < upper, middle, lower)
+    gains = rule.gain(outcomes_K)
+    best = np.flatnonzero(np.isclose(gains, gains.max(), rtol=1e-12, atol=0))
+    return float(thresholds[best[np.abs(thresholds[best] - UNTUNED_THRESHOLD).argmin()]])
+
+
+def fit_threshold(
+    probabilities_NC: NDArray[np.floating],
+    gold_NC: NDArray[np.bool_],
+    rule: Rule,
+    labels: Sequence[str] = (),
+    groups: Sequence[str] | None = None,
+) -> Decision:
+    """The threshold of a positive class, `probabilities_N1`, or of several labels, whose outcomes are added up.
+
+    Args:
+        probabilities_NC: Of the positive class or of each label.
+        gold_NC: Which items have it.
+        rule: What it is fitted for.
+        labels: The names of several labels: those with at least 20 positives have thresholds of their own.
+        groups: The group of each item, of items that belong together.
+    """
+    frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= _FEW_OF_LABEL}
+
+    def fit(items_N: NDArray[np.bool_]) -> Numbers:
+        p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
+        own = {f"threshold:{name}": best_threshold(p_NC[:, c], has_NC[:, c], rule) for name, c in frequent.items()}
+        return {"threshold": best_threshold(p_NC.ravel(), has_NC.ravel(), rule), **own}
+
+    def outcome(numbers: Numbers, items_N: NDArray[np.bool_]) -> Outcomes:
+        limits = thresholds(numbers, labels)
+        return Outcomes.of(probabilities_NC[items_N] > limits, gold_NC[items_N])
+
+    num_positive = int(gold_NC.sum())
+    constant = Outcomes(num_positive, gold_NC.size - num_positive, 0, 0)
+    return _decision(
+        rule.metric,
+        fit,
+        outcome,
+        rule.value,
+        dict,
+        {"threshold": UNTUNED_THRESHOLD},
+        folds(gold_NC.any(1), groups),
+        num_positive,
+        gain=rule.gain,
+        least=_BEYOND_CONSTANT * float(rule.gain(constant)) if isinstance(rule, FBetaRule) else -np.inf,
+        is_target=rule.is_target,
+    )
+
+
+def thresholds(numbers: Numbers, labels: Sequence[str]) -> NDArray[np.float64]:
+    """`thresholds_C`: that of each label, where it has one of its own; without labels the one of the positive class."""
+    common = numbers["threshold"]
+    return np.array([numbers.get(f"threshold:{label}", common) for label in labels] or [common])
+
+
+def fit_own_threshold(
+    probabilities_NC: NDArray[np.floating],
+    gold_NC: NDArray[np.bool_],
+    metric: str,
+    value: OwnGain,
+    groups: Sequence[str] | None = None,
+) -> Decision:
+    """The threshold with the highest value of a user's function, of up to 200 quantiles of the probabilities."""
+
+    def fit(items_N: NDArray[np.bool_]) -> float:
+        p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
+        distinct = np.unique(p_NC)
+        middles = distinct[:-1] + np.diff(distinct) / 2
+        steps = np.linspace(0, len(middles) - 1, min(_NUM_CANDIDATES, len(middles))).round().astype(int)
+        candidates = sorted({UNTUNED_THRESHOLD, *middles[steps].tolist()}, key=lambda t: abs(t - UNTUNED_THRESHOLD))
+        return max(candidates, key=lambda threshold: value(has_NC, p_NC > threshold))
+
+    def outcome(threshold: float, items_N: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Which predictions these items have."""
+        return ((probabilities_NC > threshold) & items_N[:, None]).astype(np.int64)
+
+    return _decision(
+        metric,
+        fit,
+        outcome,
+        lambda predicted_NC: value(gold_NC, predicted_NC > 0),
+        lambda threshold: {"threshold": threshold},
+        UNTUNED_THRESHOLD,
+        folds(gold_NC.any(1), groups),
+        int(gold_NC.sum()),
+    )
+
+
+def fit_classes(
+    probabilities_NC: NDArray[np.floating],
+    labels_N: NDArray[np.integer],
+    classes: Sequence[str],
+    metric: str,
+    groups: Sequence[str] | None = None,
+) -> Decision:
+    """The shifts of three and more classes; `support` is the number of items of the rarest class that dev has."""
+
+    def outcome(shifts_C: NDArray[np.floating], items_N: NDArray[np.bool_]) -> NDArray[np.int64]:
+        return confusion(labels_N[items_N], shifted(probabilities_NC[items_N], shifts_C), len(classes))
+
+    sizes = np.bincount(labels_N, minlength=len(classes))
+    return _decision(
+        metric,
+        lambda items_N: fit_shifts(probabilities_NC[items_N], labels_N[items_N], metric),
+        outcome,
+        lambda counts_CC: class_scores(counts_CC)[metric],
+        lambda shifts_C: {f"shift:{name}": float(shift) for name, shift in zip(classes, shifts_C, strict=True)},
+        np.zeros(len(classes)),
+        folds(labels_N, groups),
+        int(sizes[sizes > 0].min(initial=len(labels_N))),
+    )
+
+
+def fit_spans(
+    candidates: Sequence[Numbers],
+    counts_KN3: NDArray[np.integer],
+    untuned: int,
+    groups: Sequence[str] | None = None,
+) -> Decision:
+    """The candidate with the highest micro F1 of spans; of equal ones the first, so begin with the untuned one.
+
+    Args:
+        candidates: The numbers of each candidate.
+        counts_KN3: The true positives, false positives and false negatives of each record, decided by each candidate.
+        untuned: The place of the untuned candidate.
+        groups: The group of each record.
+    """
+    num_gold_N = counts_KN3[untuned, :, 0] + counts_KN3[untuned, :, 2]
+
+    def f1(counts_3: NDArray[np.integer]) -> float:
+        return Counts(*counts_3.tolist()).f1
+
+    return _decision(
+        "f1",
+        lambda items_N: int(np.argmax([f1(counts_N3[items_N].sum(0)) for counts_N3 in counts_KN3])),
+        lambda number, items_N: counts_KN3[number, items_N].sum(0),
+        f1,
+        lambda number: candidates[number],
+        untuned,
+        folds(num_gold_N > 0, groups),
+        int(num_gold_N.sum()),
+    )
 
 
 def best_no_answer_threshold(
@@ -117,28 +361,30 @@ def best_no_answer_threshold(
     return float(middle if middle < above else below)
 
 
-def no_answer_decisions(
+def fit_no_answer(
     no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
-) -> dict[str, float]:
-    """What dev decides about the no-answer threshold, by the rule of `threshold_decisions`.
+) -> Decision:
+    """The no-answer threshold with the best mean score; `support` is the number of questions of the rarer kind.
 
-    The tuned threshold is used only if dev has at least `NUM_FOLDS` questions of each kind, and if thresholds that are
-    tuned in the same way on the other folds score better than 0 and than leaving every question unanswered.
-    `threshold_support` is the number of questions of the rarer kind. Arguments as in `best_no_answer_threshold`.
+    It is used only if it scores better than 0 and than leaving every question unanswered. Arguments as in
+    `best_no_answer_threshold`.
     """
 
-    def total(threshold_N: NDArray[np.floating]) -> float:
-        return float(np.where(no_answer > threshold_N, ~answerable, scores).sum())
+    def fit(items_N: NDArray[np.bool_]) -> float:
+        return best_no_answer_threshold(no_answer[items_N], scores[items_N], answerable[items_N])
 
-    tuned = best_no_answer_threshold(no_answer, scores, answerable)
-    support = min(int(answerable.sum()), int((~answerable).sum()))
-    is_used = False
-    if support >= NUM_FOLDS:
-        folds_N, fitted_N = _folds(answerable), np.zeros(len(no_answer))
-        for fold in range(NUM_FOLDS):
-            others = folds_N != fold
-            fitted_N[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
-        untuned_N = np.full(len(no_answer), UNTUNED_NO_ANSWER)
-        is_used = total(fitted_N) > max(total(untuned_N), float((~answerable).sum()))
-    used = tuned if is_used else UNTUNED_NO_ANSWER
-    return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
+    def outcome(threshold: float, items_N: NDArray[np.bool_]) -> float:
+        return float(np.where(no_answer > threshold, ~answerable, scores)[items_N].sum())
+
+    num = max(1, len(answerable))
+    return _decision(
+        "f1",
+        fit,
+        outcome,
+        lambda total: total / num,
+        lambda threshold: {"threshold": threshold},
+        UNTUNED_NO_ANSWER,
+        folds(answerable),
+        min(int(answerable.sum()), int((~answerable).sum())),
+        least=float((~answerable).sum()) / num,
+    )

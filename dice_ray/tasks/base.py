@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.metrics.classification import ItemCounts
+    from dice_ray.metrics.decisions import Decision
     from dice_ray.models.encoder import ModelConfig
     from dice_ray.models.heads import Inputs
     from dice_ray.tasks.predictions import Predictions
@@ -44,12 +45,6 @@ text was lost to the length limit), and what the task needs for targets, masks a
 Values are integers, floats, booleans, strings, or flat lists of numbers; all rows of a task have the same keys and
 types. `encode` returns lists; rows from the cache hold read-only NumPy arrays instead, so code that takes rows must
 handle both (`torch.tensor`, `numpy.asarray`)."""
-Decisions: TypeAlias = dict[str, float]
-"""Values that are tuned on dev and only applied to test.
-
-A task with a threshold has `threshold`, the tuned one, `threshold_support`, the number of positives that it was tuned
-on, and `threshold_used`, the one that predictions use: the tuned one where dev has enough evidence for it. Runs of
-older versions have the first alone."""
 NO_TARGET = -100
 """The target of an item that is not trained on: it has no label, or one that the training split lacks."""
 
@@ -77,8 +72,9 @@ class Scores:
         metrics: The task's metrics, `TaskBranch.objective()` among them.
         collapsed: Whether a single class was predicted for all items.
         items: The counts of each record, from which confidence intervals are computed.
-        tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        tuned_items: The same with the decision fitted on dev; empty if there is none.
         label_probabilities: The probability of each item's own label by its id; empty for tasks without one label each.
+        calibrated_probabilities: The same after calibration; empty without one.
         documents: The document of each item by its id; empty if documents are not known.
         classes: The counts of each class, or type of span; empty if there are no classes.
     """
@@ -88,8 +84,15 @@ class Scores:
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     label_probabilities: Mapping[str, float] = field(default_factory=dict, repr=False)
+    calibrated_probabilities: Mapping[str, float] = field(default_factory=dict, repr=False)
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
+
+    def on_dev(self, decision: Decision | None) -> Scores:
+        """The scores of dev itself, whose value of the decision is `Decision.on_dev`."""
+        if decision is None or math.isnan(decision.on_dev):
+            return self
+        return replace(self, metrics=self.metrics | {f"{decision.metric}_tuned": decision.on_dev})
 
     def named(self, split: str) -> dict[str, float]:
         """The metrics and `collapsed` by the names that MLflow has them under, `test/f1`."""
@@ -174,20 +177,15 @@ class Task(ABC, Generic[_RecordT]):
         types = sorted(self.config.span_types(self.classes, records))
         return [*metrics | f1_by_name(dict.fromkeys(types, Counts()))]
 
-    @property
-    def untuned_threshold(self) -> float | None:
-        """The threshold without any tuning on dev; None for a task without a threshold."""
+    def decide(self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decision | None:
+        """Fit the decision on dev, from all its decoded rows; by default there is none."""
         return None
-
-    def decide(self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
-        """Tune the decisions on dev, from all its decoded rows; by default there are none."""
-        return {}
 
     @abstractmethod
     def score(
-        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: Decision | None
     ) -> Scores:
-        """The scores of a split, from all its decoded rows."""
+        """The scores of a split, from all its decoded rows: untuned, and with the tuned numbers of the decision."""
 
     def own_metric(
         self, others: Mapping[str, float], targets: Sequence[Any], predictions: Sequence[Any]
@@ -195,7 +193,7 @@ class Task(ABC, Generic[_RecordT]):
         """The user's own metric of the labels of each record, by its name beside the other metrics; empty without one.
 
         Raises:
-            InputError: The function failed, did not return a finite number, or has the name of another metric.
+            InputError: As `own_value`, or it has the name of another metric.
         """
         address = self.config.own_metric()
         if address is None:
@@ -203,13 +201,22 @@ class Task(ABC, Generic[_RecordT]):
         name = metric_of(address)
         if name in others:
             raise InputError(f"the metric {address} must have a name of its own; there is a metric {name}: rename it")
+        return {name: self.own_value(targets, predictions)}
+
+    def own_value(self, targets: Sequence[Any], predictions: Sequence[Any]) -> float:
+        """The value of the user's own metric.
+
+        Raises:
+            InputError: The function failed, or did not return a finite number.
+        """
+        address = self.config.own_metric()
         try:
             value = float(self._own_function(targets, predictions))
         except Exception as error:
             raise InputError(f"the metric {address} must return a number, and raised {reason_of(error)}") from error
         if not math.isfinite(value):
             raise InputError(f"the metric {address} must return a finite number, got {value}")
-        return {name: value}
+        return value
 
     @cached_property
     def _own_function(self) -> Callable[..., Any]:
@@ -217,9 +224,9 @@ class Task(ABC, Generic[_RecordT]):
 
     @abstractmethod
     def predict(
-        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: Decision | None
     ) -> Predictions:
-        """The predictions for all records, at the `threshold` of the decisions; records need no labels."""
+        """The predictions for all records, with the numbers that the decision uses; records need no labels."""
 
 
 class TaskBranch(Branch, ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -14,32 +14,35 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import PairRecord, Record, TextRecord
+from dice_ray.data.records import PairRecord, Record, TextRecord, documents
 from dice_ray.errors import DataError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
-from dice_ray.metrics.classification import (
-    Counts,
-    ItemCounts,
-    binary_scores,
-    chosen_constant,
-    chosen_f_beta,
-    class_counts,
-    class_scores,
-    confusion,
-    constant_f1,
-    constant_micro,
-    f1_by_name,
-    item_counts,
-    label_counts,
-    macro_roc_auc,
-    micro_and_macro,
+from dice_ray.metrics.calibration import fit_calibration
+from dice_ray.metrics.classification import Counts, ItemCounts, class_counts, confusion, item_counts, label_counts
+from dice_ray.metrics.decisions import (
+    UNTUNED_THRESHOLD,
+    Decision,
+    fit_classes,
+    fit_own_threshold,
+    fit_threshold,
+    Numbers,
+    thresholds,
 )
-from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, threshold_decisions
+from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, ShiftRule
+from dice_ray.metrics.shifts import shifted
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
-from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
+from dice_ray.tasks.text_scores import (
+    by_record,
+    calibrated_metrics,
+    class_metrics,
+    label_metrics,
+    positive_metrics,
+    threshold_metrics,
+)
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 
@@ -49,6 +52,8 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _Classified: TypeAlias = TextRecord | PairRecord
+_BY_DECISION = "decision"
+"""The score that is the value of the decision."""
 
 
 class TextClassificationConfig(WindowedBranch):
@@ -56,8 +61,12 @@ class TextClassificationConfig(WindowedBranch):
 
     Attributes:
         labels: `one` label for each text, by softmax; or `several` independent ones, by a sigmoid for each label.
-        positive: For two labels: the one whose F1 is scored, at threshold 0.5 and at a threshold tuned on dev.
-        score: The objective: `accuracy`, `macro_f1`, `balanced_accuracy`, `mcc` or `roc_auc` (the mean over classes)
+        positive: For two labels: the one whose F1 is scored, at threshold 0.5 and with the decision fitted on dev.
+        decision: What dev chooses the threshold of a positive class or of each label for, or the shifts of the logits
+            of three and more classes; by default for the score, where that depends on it and is an F-beta or a function
+            of yours, else for F1, and for macro F1 with several classes.
+        calibration: What is applied to the probabilities before, fitted on dev.
+        score: The objective: `decision` for the value of the decision, else `accuracy`, `macro_f1`, `balanced_accuracy`, `mcc` or `roc_auc` (the mean over classes)
             for one label; with a positive one also its `f1`, `precision`, `recall`, `f2` or any F-beta, and `pr_auc`,
             at threshold 0.5; for several labels the micro `f1`, `precision`, `recall`, F-beta, `macro_f1`, `roc_auc`.
             Or the address of a function of the lists of labels and predicted labels (of lists of them, for several
@@ -75,9 +84,17 @@ class TextClassificationConfig(WindowedBranch):
 
     labels: Literal["one", "several"] = "one"
     positive: str | None = None
+    decision: DecisionConfig | None = Field(None, description="that of the score")
+    calibration: Literal["none", "temperature", "isotonic"] = "none"
     score: Address = Field(
-        default_factory=lambda above: "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy",
-        description="f1 for a positive label or several labels, else accuracy",
+        default_factory=lambda above: (
+            _BY_DECISION
+            if above.get("decision")
+            else "f1"
+            if above.get("positive") or above.get("labels") == "several"
+            else "accuracy"
+        ),
+        description="decision where one is chosen, f1 for a positive label or several labels, else accuracy",
     )
     link: Literal["softmax", "sigmoid"] = Field(
         default_factory=lambda above: "sigmoid" if above.get("labels") == "several" else "softmax",
@@ -98,7 +115,13 @@ class TextClassificationConfig(WindowedBranch):
             raise ValueError(
                 f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(known)}"
             )
-        check_score(self.score, known)
+        check_score(self.score, (*known, _BY_DECISION))
+        rule = self.decision
+        if rule is not None and isinstance(rule, ShiftRule) == (self._kind() != "classes"):
+            must = "shift for one label of several classes" if self._kind() == "classes" else "another than shift"
+            raise ValueError(f"decision must be {must}, got {rule.name}")
+        if isinstance(rule, OwnRule) and ":" in self.score and self.score != rule.function:
+            raise ValueError(f"score and decision must have the same function, got {self.score} and {rule.function}")
         return self
 
     def _kind(self) -> Kind:
@@ -106,17 +129,45 @@ class TextClassificationConfig(WindowedBranch):
             return "labels"
         return "classes" if self.positive is None else "positive"
 
+    def rule(self) -> Rule | OwnRule | ShiftRule:
+        """What the decision is fitted for."""
+        factor = beta(self.score)
+        if self.decision is not None:
+            return self.decision
+        if self._kind() == "classes":
+            return ShiftRule()
+        if ":" in self.score:
+            return OwnRule(function=self.score)
+        return F1Rule() if factor in (None, 1.0) else FBetaRule(beta=factor)
+
+    def decided_metric(self) -> str:
+        """The metric that is the value of the decision."""
+        rule = self.rule()
+        if isinstance(rule, ShiftRule):
+            return rule.metric or (self.score if self.score in get_args(ShiftRule.model_fields['metric'].annotation) else "macro_f1")
+        return rule.metric
+
+    def uses_decision(self) -> bool:
+        """Whether predictions may use it: it is chosen, or the score is its value or follows F1."""
+        is_of_score = self.score in (_BY_DECISION, self.decided_metric()) or metric(self.score).follows_f1
+        return self.decision is not None or is_of_score or isinstance(self.rule(), OwnRule)
+
     def objective(self) -> str:
-        return metric_of(self.score)
+        return f"{self.decided_metric()}_tuned" if self.score == _BY_DECISION else metric_of(self.score)
+
+    def plain_score(self) -> str:
+        """The metric that decides, of untuned predictions."""
+        return self.decided_metric() if self.score == _BY_DECISION else self.score
 
     def own_metric(self) -> str | None:
-        return self.score if ":" in self.score else None
+        rule = self.rule()
+        return rule.function if isinstance(rule, OwnRule) else self.score if ":" in self.score else None
 
     def positive_label(self) -> str | None:
         return self.positive
 
     def scores_every_class(self) -> bool:
-        return self.positive is not None or metric(self.score).needs_every_class
+        return self.positive is not None or metric(self.plain_score()).needs_every_class
 
     def links(self) -> frozenset[Link]:
         return frozenset({self.link})
@@ -126,6 +177,8 @@ class TextClassificationConfig(WindowedBranch):
         # Keys are as when `sentence_pair` alone had a link.
         if "labels" in settings and (self.labels, self.link) != ("one", "sigmoid"):
             del settings["link"]
+        for name in ("decision", "calibration"):
+            del settings[name]
         return settings
 
     def classes(self, records: Sequence[_Classified]) -> tuple[str, ...]:
@@ -174,7 +227,10 @@ class SentencePairConfig(TextClassificationConfig):
     stride: ClassVar[int] = 0  # type: ignore[misc]
 
     positive: str = "1"
-    score: Address = "f1"
+    score: Address = Field(
+        default_factory=lambda above: _BY_DECISION if above.get("decision") else "f1",
+        description="decision where one is chosen, else f1",
+    )
     link: Literal["softmax", "sigmoid"] = "softmax"
 
     def negatives_and_positives(self, records: Sequence[_Classified]) -> tuple[int, int]:
@@ -192,8 +248,18 @@ class TextTask(Task[_Classified]):
         """The term's target for a text with labels of these classes."""
 
     @abstractmethod
-    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        """The predicted classes of a text, with the decisions of dev."""
+    def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """`members_NC`: which texts have which classes."""
+
+    @abstractmethod
+    def plain_metrics(
+        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
+    ) -> dict[str, float]:
+        """The scores of untuned predictions, and of constant ones."""
+
+    def counted(self, of_classes_NC: NDArray[Any]) -> NDArray[Any]:
+        """The columns that have a threshold: of two classes the positive one."""
+        return of_classes_NC if self.config.positive is None else of_classes_NC[:, 1:]
 
     def texts(self, records: Sequence[_Classified]) -> list[str]:
         return [text for record in records for text in record.content]
@@ -235,27 +301,123 @@ class TextTask(Task[_Classified]):
         probabilities: list[list[float]] = (torch.cat([1 - p_BC, p_BC], 1) if self._has_one_logit else p_BC).tolist()
         return probabilities
 
-    @property
-    def untuned_threshold(self) -> float | None:
-        has_threshold = self.config.positive is not None or self.config.labels == "several"
-        return UNTUNED_THRESHOLD if has_threshold else None
+    def decide(
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> Decision:
+        labels, probabilities_NC = by_record(rows, decoded)
+        members_NC, calibration = self.members(labels), {}
+        if self.config.calibration != "none":
+            fitted = fit_calibration(self.config.calibration, probabilities_NC, members_NC, exclusive=self._is_exclusive)
+            probabilities_NC = fitted.apply(probabilities_NC, exclusive=self._is_exclusive)
+            calibration = fitted.stored()
+        of_record = documents(records)
+        groups = [of_record[record.id] for record in records] if of_record else None
+        rule, chosen = self.config.rule(), (self.counted(probabilities_NC), self.counted(members_NC))
+        if isinstance(rule, ShiftRule):
+            metric = self.config.decided_metric()
+            decision = fit_classes(probabilities_NC, labels, self.classes, metric, groups)
+        elif isinstance(rule, OwnRule):
+            decision = fit_own_threshold(*chosen, rule.metric, self._own_value, groups)
+        else:
+            decision = fit_threshold(*chosen, rule, self._labels, groups)
+        is_used = decision.is_used and self.config.uses_decision()
+        return replace(decision, is_used=is_used, calibration=calibration)
 
-    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
-        if self.untuned_threshold is None:
-            return {}
-        labels, probabilities_NC = _by_record(rows, decoded)
-        positive = probabilities_NC if self.config.labels == "several" else probabilities_NC[:, 1]
-        return threshold_decisions(positive.ravel(), labels.ravel(), self.config.objective())
+    @property
+    def _is_exclusive(self) -> bool:
+        return self.config.labels == "one"
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The labels that may have a threshold of their own."""
+        return () if self._is_exclusive else self.classes
+
+    def _own_value(self, gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> float:
+        return self.own_value(self._names(gold_NC), self._names(predicted_NC))
+
+    def _names(self, members_NC: NDArray[np.bool_]) -> list[Any]:
+        """The labels of each text, as users' functions take them."""
+        if not self._is_exclusive:
+            return [[self.classes[index] for index in np.flatnonzero(has_C)] for has_C in members_NC]
+        if self.config.positive is not None:
+            return [self.classes[int(has_C[-1])] for has_C in members_NC]
+        return [self.classes[index] for index in members_NC.argmax(1).tolist()]
+
+    def _chosen(
+        self, probabilities_NC: NDArray[np.floating[Any]], decision: Decision | None, numbers: Numbers | None
+    ) -> NDArray[np.bool_]:
+        """`chosen_NC`: the predicted classes, with these numbers of the decision; without any by the untuned rule."""
+        classes_C = np.arange(len(self.classes))
+        if decision is None or numbers is None:
+            if self._is_exclusive:
+                return probabilities_NC.argmax(-1)[:, None] == classes_C
+            return probabilities_NC > UNTUNED_THRESHOLD
+        probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._is_exclusive)
+        if "threshold" not in numbers:
+            shifts_C = np.array([numbers[f"shift:{name}"] for name in self.classes])
+            return shifted(probabilities_NC, shifts_C)[:, None] == classes_C
+        chosen_NC = self.counted(probabilities_NC) > thresholds(numbers, self._labels)
+        return np.concatenate([~chosen_NC, chosen_NC], 1) if self._is_exclusive else chosen_NC
+
+    def score(
+        self,
+        records: Sequence[_Classified],
+        rows: Sequence[Row],
+        decoded: Sequence[list[float]],
+        decision: Decision | None,
+    ) -> Scores:
+        labels, probabilities_NC = by_record(rows, decoded)
+        gold_NC, rule, ids = self.members(labels), self.config.rule(), [record.id for record in records]
+        plain_NC = self._chosen(probabilities_NC, None, None)
+        metrics = self.plain_metrics(labels, probabilities_NC)
+        own = self.own_metric(metrics, self._names(gold_NC), self._names(plain_NC))
+        metrics |= own
+        tuned_items: tuple[ItemCounts, ...] = ()
+        if decision is not None:
+            tuned_NC = self._chosen(probabilities_NC, decision, decision.tuned)
+            chosen = [self.counted(each) for each in (gold_NC, plain_NC, tuned_NC)]
+            metrics |= decision.metrics
+            if isinstance(rule, ShiftRule):
+                counts_CC = confusion(labels, tuned_NC.argmax(1), len(self.classes))
+                metrics[f"{decision.metric}_tuned"] = class_scores(counts_CC)[decision.metric]
+            else:
+                metrics |= threshold_metrics(rule, *chosen)
+                metrics |= {f"{name}_tuned": self._own_value(gold_NC, tuned_NC) for name in own if rule.metric == name}
+            tuned_items = item_counts(ids, chosen[0], chosen[2])
+        probabilities: list[dict[str, float]] = [{}, {}]
+        if self._is_exclusive:
+            probabilities[0] = dict(zip(ids, probabilities_NC[gold_NC].tolist(), strict=True))
+            if decision is not None and decision.calibration:
+                calibrated_NC = decision.probabilities(probabilities_NC, exclusive=True)
+                metrics |= calibrated_metrics(gold_NC, calibrated_NC, is_positive=self.config.positive is not None)
+                probabilities[1] = dict(zip(ids, calibrated_NC[gold_NC].tolist(), strict=True))
+        counts = label_counts(gold_NC, plain_NC)
+        return Scores(
+            metrics,
+            collapsed=len(np.unique(plain_NC, axis=0)) == 1 if self._is_exclusive else len(np.unique(plain_NC)) == 1,
+            items=item_counts(ids, self.counted(gold_NC), self.counted(plain_NC)),
+            tuned_items=tuned_items,
+            label_probabilities=probabilities[0],
+            calibrated_probabilities=probabilities[1],
+            classes=dict(zip(self.classes, counts, strict=True)),
+        )
 
     def predict(
-        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self,
+        records: Sequence[_Classified],
+        rows: Sequence[Row],
+        decoded: Sequence[list[float]],
+        decision: Decision | None,
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
-        _, probabilities_NC = _by_record(rows, decoded)
+        _, probabilities_NC = by_record(rows, decoded)
+        chosen_NC = self._chosen(probabilities_NC, decision, decision and decision.used)
+        if decision is not None:
+            probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._is_exclusive)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
         cells = []
-        for record, probabilities_C in zip(records, probabilities_NC, strict=True):
-            labels = ";".join(self.classes[index] for index in self.chosen(probabilities_C, decisions))
+        for record, chosen_C, probabilities_C in zip(records, chosen_NC, probabilities_NC, strict=True):
+            labels = ";".join(self.classes[index] for index in np.flatnonzero(chosen_C))
             cells.append((record.id, labels, *probabilities_C.tolist()))
         return TablePredictions(columns, cells)
 
@@ -274,61 +436,20 @@ class OneLabel(TextTask):
     def target(self, present: list[int]) -> int:
         return present[0] if present else NO_TARGET
 
-    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        """The most probable class; with a positive class, whether its probability is above the threshold."""
-        if self.config.positive is None:
-            return [int(probabilities_C.argmax())]
-        return [int(probabilities_C[1] > decisions["threshold"])]
+    def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return labels[:, None] == np.arange(len(self.classes))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
         return (TermFacts("label", self.config.link, self.classes, tuple(counts), 0 if len(counts) == 2 else None),)
 
-    def score(
-        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
-    ) -> Scores:
-        labels_N, probabilities_NC = _by_record(rows, decoded)
-        predicted_N = probabilities_NC.argmax(-1)
-        counts_CC = confusion(labels_N, predicted_N, len(self.classes))
-        by_class = class_counts(self.classes, counts_CC)
-        most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
-        constant = class_scores(confusion(labels_N, most_frequent, len(self.classes))) | {"roc_auc": 0.5}
-        stored = constant.keys() & {"accuracy", "macro_f1", self.config.score}
-        metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in sorted(stored)}
+    def plain_metrics(
+        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
+    ) -> dict[str, float]:
+        score = self.config.plain_score()
         if self.config.positive is None:
-            metrics |= f1_by_name(by_class)
-            metrics["roc_auc"] = macro_roc_auc(probabilities_NC, labels_N[:, None] == np.arange(len(self.classes)))
-        else:
-            positive_N = probabilities_NC[:, 1]
-            metrics = binary_scores(positive_N, labels_N, 0.5) | metrics | decisions
-            metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
-            metrics["constant_f1"] = constant_f1(labels_N)
-            metrics |= chosen_constant(self.config.score, labels_N)
-            metrics |= chosen_f_beta(self.config.score, by_class[self.config.positive])
-        names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
-        metrics |= self.own_metric(metrics, *names)
-        at_threshold_N = probabilities_NC[:, 1] > decisions.get("threshold", UNTUNED_THRESHOLD)
-        tuned_items = self._items(records, labels_N, at_threshold_N) if decisions else ()
-        own_N = probabilities_NC[range(len(labels_N)), labels_N]
-        return Scores(
-            metrics,
-            collapsed=len(np.unique(predicted_N)) == 1,
-            items=self._items(records, labels_N, predicted_N),
-            tuned_items=tuned_items,
-            label_probabilities={record.id: float(p) for record, p in zip(records, own_N, strict=True)},
-            classes=by_class,
-        )
-
-    def _items(
-        self, records: Sequence[_Classified], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
-    ) -> tuple[ItemCounts, ...]:
-        """The counts of the positive class, or of all classes if none is positive.
-
-        The F1 of the latter is the accuracy, even if the score is `macro_f1`, which is no ratio of counts of items.
-        """
-        counted = [1] if self.config.positive is not None else range(len(self.classes))
-        gold_NC, predicted_NC = (np.stack([of == class_ for class_ in counted], 1) for of in (labels_N, predicted_N))
-        return item_counts([record.id for record in records], gold_NC, predicted_NC)
+            return class_metrics(self.classes, labels, probabilities_NC, score)
+        return positive_metrics(labels, probabilities_NC, score)
 
 
 class _SeveralLabels(TextTask):
@@ -337,64 +458,15 @@ class _SeveralLabels(TextTask):
     def target(self, present: list[int]) -> list[int]:
         return [int(index in present) for index in range(len(self.classes))]
 
-    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        return np.flatnonzero(probabilities_C > decisions["threshold"]).tolist()
+    def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return labels == 1
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         by_label = labels_of(rows).sum(0).tolist()
         counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
         return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
 
-    def score(
-        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
-    ) -> Scores:
-        labels_NC, probabilities_NC = _by_record(rows, decoded)
-        gold_NC, predicted_NC = labels_NC == 1, probabilities_NC > 0.5
-        at_threshold_NC = probabilities_NC > decisions["threshold"]
-        counts, tuned = label_counts(gold_NC, predicted_NC), label_counts(gold_NC, at_threshold_NC)
-        by_label = dict(zip(self.classes, counts, strict=True))
-        metrics = {
-            **micro_and_macro(counts),
-            **{f"{name}_tuned": value for name, value in micro_and_macro(tuned).items() if "f1" in name},
-            **decisions,
-            **self._constants(gold_NC),
-            **f1_by_name(by_label),
-            "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
-        }
-        metrics |= chosen_f_beta(self.config.score, sum(counts, Counts()))
-        metrics |= self.own_metric(metrics, self._names(gold_NC), self._names(predicted_NC))
-        ids = [record.id for record in records]
-        return Scores(
-            metrics,
-            collapsed=bool(predicted_NC.all() or not predicted_NC.any()),
-            items=item_counts(ids, gold_NC, predicted_NC),
-            tuned_items=item_counts(ids, gold_NC, at_threshold_NC),
-            classes=by_label,
-        )
-
-    def _names(self, has_NC: NDArray[np.bool_]) -> list[list[str]]:
-        return [[self.classes[index] for index in np.flatnonzero(has_C)] for has_C in has_NC]
-
-    def _constants(self, gold_NC: NDArray[np.bool_]) -> dict[str, float]:
-        """The scores of predicting the same labels for every text: both F1, and the score that decides."""
-        of_all_labels = micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))
-        known = {"macro_f1": of_all_labels["macro_f1"], "roc_auc": 0.5}
-        names = {"f1", "macro_f1", self.config.score} - {self.config.own_metric()}
-        return {
-            f"constant_{name}": known[name] if name in known else constant_micro(gold_NC, partial(_micro, name))
-            for name in sorted(names)
-        }
-
-
-def _micro(name: str, counts: Counts) -> float:
-    return (counts.scores | chosen_f_beta(name, counts))[name]
-
-
-def _by_record(
-    rows: Sequence[Row], decoded: Sequence[list[float]]
-) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
-    """The targets of each record, and its probabilities: the mean over its windows."""
-    records = np.array([row["record"] for row in rows])
-    _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
-    sums_NC = np.add.reduceat(np.array(decoded), firsts)
-    return labels_of([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
+    def plain_metrics(
+        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
+    ) -> dict[str, float]:
+        return label_metrics(self.classes, labels == 1, probabilities_NC, self.config.plain_score())

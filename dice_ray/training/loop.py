@@ -27,6 +27,7 @@ from dice_ray.errors import NonFiniteError, RunError, reason_of
 from dice_ray.losses.base import Loss
 from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.metrics.decisions import Decision
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import LAST, Checkpoints
@@ -167,7 +168,7 @@ def fit(
             released = time.monotonic()
         if is_evaluated:
             try:
-                metrics, decisions = _dev_scores(parts, tally, is_stopped)
+                metrics, decision = _dev_scores(parts, tally, is_stopped)
             except Stopped:
                 is_evaluated, stops = False, True
         if is_evaluated:
@@ -177,7 +178,8 @@ def fit(
             if num_worse == config.patience:
                 history[-1] = replace(history[-1], finished=True)
             if num_worse == 0 and workers.rank() == 0:
-                checkpoints.save_best({**_weights(parts.model), "decisions": decisions, "step": step + 1})
+                stored = decision.stored() if decision else {}
+                checkpoints.save_best({**_weights(parts.model), "decisions": stored, "step": step + 1})
         is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
         # Clocks differ between workers, and signals reach them at different times, but all of them must gather: what
         # one of them decides holds for all. Rank 0 decides whether a checkpoint is due.
@@ -255,14 +257,14 @@ def _take_step(
 
 def _dev_scores(
     parts: Parts, tally: TrainingTally, is_stopped: Callable[[], bool]
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The metrics of dev, and what it decides (a threshold)."""
+) -> tuple[dict[str, float], Decision | None]:
+    """The metrics of dev, and the decision that is fitted on it."""
     dev = parts.dev
     items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally, is_stopped)
-    decisions = parts.task.decide(dev.records, dev.rows, items)
-    of_dev = parts.task.score(dev.records, dev.rows, items, decisions).named("dev")
+    decision = parts.task.decide(dev.records, dev.rows, items)
+    of_dev = parts.task.score(dev.records, dev.rows, items, decision).on_dev(decision).named("dev")
     # The objective first: a line of the first metrics shows it.
-    return {parts.objective: of_dev[parts.objective]} | of_dev, decisions
+    return {parts.objective: of_dev[parts.objective]} | of_dev, decision
 
 
 def _num_worse(history: list[Evaluation], objective: str) -> int:

@@ -1,0 +1,262 @@
+"""What a decision is fitted for on dev: the highest F1, the lowest cost, the highest precision at a recall, and so on.
+
+A rule gives each threshold a gain, from the four counts of its predictions; the threshold with the highest gain is
+fitted. Its metric is the value that is reported and compared.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dice_ray.metrics.catalogue import metric_of
+from dice_ray.settings import Branch, Choice
+from dice_ray.user_code import Address
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The numbers of true and false positives and negatives, one of each or `..._K` for several thresholds."""
+
+    tp: Any
+    fp: Any
+    fn: Any
+    tn: Any
+
+    def __add__(self, other: Outcomes) -> Outcomes:
+        return Outcomes(self.tp + other.tp, self.fp + other.fp, self.fn + other.fn, self.tn + other.tn)
+
+    @classmethod
+    def of(cls, predicted: NDArray[np.bool_], gold: NDArray[np.bool_]) -> Outcomes:
+        tp, flagged, positive = (int(each.sum()) for each in (predicted & gold, predicted, gold))
+        return cls(tp, flagged - tp, positive - tp, gold.size - flagged - positive + tp)
+
+    @property
+    def precision(self) -> Any:
+        return _ratio(self.tp, self.tp + self.fp)
+
+    @property
+    def recall(self) -> Any:
+        return _ratio(self.tp, self.tp + self.fn)
+
+    @property
+    def flagged(self) -> Any:
+        """The share of all items that is predicted positive."""
+        return _ratio(self.tp + self.fp, self.tp + self.fp + self.fn + self.tn)
+
+
+class Rule(Branch, ABC):
+    """What a decision is fitted for."""
+
+    is_target: ClassVar[bool] = False
+    """Whether it promises a limit, which may be missed on other data."""
+
+    @property
+    @abstractmethod
+    def metric(self) -> str:
+        """The metric that is its value."""
+
+    @abstractmethod
+    def value(self, outcomes: Outcomes) -> Any:
+        """The value of that metric."""
+
+    def gain(self, outcomes: Outcomes) -> Any:
+        """What is maximised."""
+        return self.value(outcomes)
+
+    def misses(self, outcomes: Outcomes) -> bool:
+        """Whether predictions miss the limit that it promises."""
+        return False
+
+    def scores(self, plain: Outcomes, tuned: Outcomes) -> dict[str, float]:
+        """Its metric for untuned, tuned and constant predictions; of a limit also whether the tuned ones miss it."""
+        num_positive, num_negative = plain.tp + plain.fn, plain.fp + plain.tn
+        constant = max(Outcomes(num_positive, num_negative, 0, 0), Outcomes(0, 0, num_positive, num_negative), key=self.gain)
+        each = {self.metric: plain, f"{self.metric}_tuned": tuned, f"constant_{self.metric}": constant}
+        values = {name: float(self.value(outcomes)) for name, outcomes in each.items()}
+        if not self.is_target:
+            return values
+        return values | {"flagged_tuned": float(tuned.flagged), "target_missed": float(self.misses(tuned))}
+
+
+class FBetaRule(Rule):
+    """The highest F-beta.
+
+    Attributes:
+        beta: How many times as much recall counts as precision.
+    """
+
+    name = "f_beta"
+
+    beta: float = Field(gt=0)
+
+    @property
+    def metric(self) -> str:
+        return f"f{self.beta:g}"
+
+    def value(self, outcomes: Outcomes) -> Any:
+        weighted = (1 + self.beta**2) * outcomes.tp
+        return _ratio(weighted, weighted + outcomes.fp + self.beta**2 * outcomes.fn)
+
+
+class F1Rule(FBetaRule):
+    """The highest F1."""
+
+    name = "f1"
+
+    beta: ClassVar[float] = 1  # type: ignore[misc]  # no setting
+
+
+class CostRule(Rule):
+    """The lowest expected cost per 1,000 records; with calibrated probabilities its threshold is about a / (a + b).
+
+    Attributes:
+        false_positive: The cost a of a record that is predicted positive and is not.
+        false_negative: The cost b of a positive record that is missed.
+    """
+
+    name = "cost"
+
+    false_positive: float = Field(1.0, gt=0)
+    false_negative: float = Field(1.0, gt=0)
+
+    @property
+    def metric(self) -> str:
+        return "cost"
+
+    def value(self, outcomes: Outcomes) -> Any:
+        cost = self.false_positive * outcomes.fp + self.false_negative * outcomes.fn
+        return 1000 * _ratio(cost, outcomes.tp + outcomes.fp + outcomes.fn + outcomes.tn)
+
+    def gain(self, outcomes: Outcomes) -> Any:
+        return -self.value(outcomes)
+
+
+class RecallRule(Rule):
+    """The highest precision with a recall of at least this.
+
+    Attributes:
+        at_least: The lowest recall.
+        certainty: The share of dev sets with which the recall in use is not lower; by default the recall on dev is
+            not, and in use it is lower about every other time. If dev has too few positives, all is predicted positive.
+    """
+
+    name = "recall"
+    is_target = True
+
+    at_least: float = Field(gt=0, le=1)
+    certainty: float | None = Field(None, gt=0.5, lt=1)
+
+    @property
+    def metric(self) -> str:
+        return "precision"
+
+    def value(self, outcomes: Outcomes) -> Any:
+        return outcomes.precision
+
+    def gain(self, outcomes: Outcomes) -> Any:
+        from scipy import special
+
+        known = outcomes.recall
+        if self.certainty is not None:  # the exact lower limit of a binomial share (Clopper and Pearson 1934)
+            positive = np.maximum(outcomes.tp, 1)
+            known = np.where(outcomes.tp, special.betaincinv(positive, outcomes.fn + 1, 1 - self.certainty), 0.0)
+        return np.where(known >= self.at_least, outcomes.precision, known - 2)
+
+    def misses(self, outcomes: Outcomes) -> bool:
+        return bool(outcomes.recall < self.at_least)
+
+
+class PrecisionRule(Rule):
+    """The highest recall with a precision of at least this; where none reaches it, the highest precision.
+
+    Attributes:
+        at_least: The lowest precision.
+    """
+
+    name = "precision"
+    is_target = True
+
+    at_least: float = Field(gt=0, le=1)
+
+    @property
+    def metric(self) -> str:
+        return "recall"
+
+    def value(self, outcomes: Outcomes) -> Any:
+        return outcomes.recall
+
+    def gain(self, outcomes: Outcomes) -> Any:
+        return np.where(outcomes.precision >= self.at_least, outcomes.recall, outcomes.precision - 2)
+
+    def misses(self, outcomes: Outcomes) -> bool:
+        return bool(outcomes.precision < self.at_least)
+
+
+class RateRule(Rule):
+    """The highest recall with at most this share of all records predicted positive: a budget of alerts.
+
+    Attributes:
+        at_most: The largest share.
+    """
+
+    name = "rate"
+    is_target = True
+
+    at_most: float = Field(gt=0, lt=1)
+
+    @property
+    def metric(self) -> str:
+        return "recall"
+
+    def value(self, outcomes: Outcomes) -> Any:
+        return outcomes.recall
+
+    def gain(self, outcomes: Outcomes) -> Any:
+        return np.where(outcomes.flagged <= self.at_most, outcomes.recall, -outcomes.flagged)
+
+    def misses(self, outcomes: Outcomes) -> bool:
+        return bool(outcomes.flagged > self.at_most)
+
+
+class OwnRule(Branch):
+    """The highest value of a function of the user.
+
+    Attributes:
+        function: The address of a function of the list of labels and the list of predicted labels of all records.
+    """
+
+    name = "own"
+
+    function: Address = Field(pattern=":")
+
+    @property
+    def metric(self) -> str:
+        return metric_of(self.function)
+
+
+class ShiftRule(Branch):
+    """For three and more classes: what is added to each class's logit, for the highest value of a metric.
+
+    Attributes:
+        metric: By default `score`, where that is one of these, else macro F1.
+    """
+
+    name = "shift"
+
+    metric: Literal["macro_f1", "accuracy", "balanced_accuracy", "mcc"] | None = None
+
+
+DecisionConfig: TypeAlias = Annotated[
+    F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()
+]
+
+
+def _ratio(above: Any, below: Any) -> Any:
+    """The quotient, with 0/0 = 0."""
+    return np.divide(above, below, out=np.zeros(np.shape(below)), where=np.asarray(below) != 0)

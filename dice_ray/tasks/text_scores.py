@@ -1,0 +1,125 @@
+"""The scores of texts with one label or several, from their labels and probabilities: untuned, and by a decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dice_ray.metrics.calibration import log_loss
+from dice_ray.metrics.classification import (
+    Counts,
+    binary_scores,
+    brier,
+    calibration_error,
+    chosen_constant,
+    chosen_f_beta,
+    class_counts,
+    class_scores,
+    confusion,
+    constant_f1,
+    constant_micro,
+    f1_by_name,
+    label_counts,
+    macro_roc_auc,
+    micro_and_macro,
+)
+from dice_ray.metrics.rules import OwnRule, Outcomes, Rule
+from dice_ray.tasks.base import Row
+from dice_ray.tasks.rows import labels_of
+
+def by_record(
+    rows: Sequence[Row], decoded: Sequence[list[float]]
+) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
+    """The targets of each record, and its probabilities: the mean over its windows."""
+    records = np.array([row["record"] for row in rows])
+    _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
+    sums_NC = np.add.reduceat(np.array(decoded), firsts)
+    return labels_of([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
+
+
+def class_metrics(
+    classes: Sequence[str], labels_N: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]], score: str
+) -> dict[str, float]:
+    """The scores of one label of several classes, none of which is positive."""
+    members_NC = labels_N[:, None] == np.arange(len(classes))
+    counts_CC = confusion(labels_N, probabilities_NC.argmax(-1), len(classes))
+    return {
+        **_of_all_classes(labels_N, counts_CC, score),
+        **f1_by_name(class_counts(classes, counts_CC)),
+        "roc_auc": macro_roc_auc(probabilities_NC, members_NC),
+        "log_loss": log_loss(probabilities_NC, members_NC, exclusive=True),
+    }
+
+
+def positive_metrics(
+    labels_N: NDArray[np.int64], probabilities_N2: NDArray[np.floating[Any]], score: str
+) -> dict[str, float]:
+    """The scores of a positive class, at the threshold 0.5."""
+    counts_CC = confusion(labels_N, probabilities_N2.argmax(-1), 2)
+    metrics = binary_scores(probabilities_N2[:, 1], labels_N, 0.5) | _of_all_classes(labels_N, counts_CC, score)
+    metrics["log_loss"] = log_loss(probabilities_N2, labels_N[:, None] == np.arange(2), exclusive=True)
+    metrics["constant_f1"] = constant_f1(labels_N)
+    metrics |= chosen_constant(score, labels_N)
+    return metrics | chosen_f_beta(score, class_counts(("", "positive"), counts_CC)["positive"])
+
+
+def calibrated_metrics(
+    gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating[Any]], *, is_positive: bool
+) -> dict[str, float]:
+    """Log loss and, of a positive class, Brier score and calibration error, after calibration."""
+    metrics = {"log_loss": log_loss(probabilities_NC, gold_NC, exclusive=True)}
+    if is_positive:
+        positive_N, labels_N = probabilities_NC[:, 1], gold_NC[:, 1].astype(np.int64)
+        metrics |= {"brier": brier(positive_N, labels_N), "calibration_error": calibration_error(positive_N, labels_N)}
+    return {f"{name}_calibrated": value for name, value in metrics.items()}
+
+
+def _of_all_classes(labels_N: NDArray[np.int64], counts_CC: NDArray[np.int64], score: str) -> dict[str, float]:
+    """The scores over all classes, and those of the constant predictor."""
+    most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
+    constant = class_scores(confusion(labels_N, most_frequent, len(counts_CC))) | {"roc_auc": 0.5}
+    stored = constant.keys() & {"accuracy", "macro_f1", score}
+    return class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in sorted(stored)}
+
+
+def label_metrics(
+    classes: Sequence[str], gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating[Any]], score: str
+) -> dict[str, float]:
+    """The scores of several labels, at the threshold 0.5, and those of predicting the same labels for every text."""
+    counts = label_counts(gold_NC, probabilities_NC > 0.5)
+    of_all_labels = micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))
+    known = {"macro_f1": of_all_labels["macro_f1"], "roc_auc": 0.5}
+    is_known = score in known or score in ("f1", "precision", "recall") or chosen_f_beta(score, Counts())
+    names = {"f1", "macro_f1", score} if is_known else {"f1", "macro_f1"}
+    constants = {
+        f"constant_{name}": known[name] if name in known else constant_micro(gold_NC, partial(_micro, name))
+        for name in sorted(names)
+    }
+    return {
+        **micro_and_macro(counts),
+        **constants,
+        **f1_by_name(dict(zip(classes, counts, strict=True))),
+        "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
+        **chosen_f_beta(score, sum(counts, Counts())),
+    }
+
+
+def threshold_metrics(
+    rule: Rule | OwnRule, gold_NC: NDArray[np.bool_], plain_NC: NDArray[np.bool_], tuned_NC: NDArray[np.bool_]
+) -> dict[str, float]:
+    """The scores at the fitted thresholds: of the positive class, or micro scores of several labels."""
+    plain, tuned = Outcomes.of(plain_NC, gold_NC), Outcomes.of(tuned_NC, gold_NC)
+    scores = Counts(tuned.tp, tuned.fp, tuned.fn).scores
+    if gold_NC.shape[1] > 1:
+        scores["macro_f1"] = micro_and_macro(label_counts(gold_NC, tuned_NC))["macro_f1"]
+    metrics = {f"{name}_tuned": value for name, value in scores.items()}
+    return metrics | (rule.scores(plain, tuned) if isinstance(rule, Rule) else {})
+
+
+def _micro(name: str, counts: Counts) -> float:
+    return (counts.scores | chosen_f_beta(name, counts))[name]
+
