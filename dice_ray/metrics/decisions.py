@@ -2,22 +2,21 @@
 
 Each kind of decision says how its numbers are fitted to some of the items of dev, and what they lead to on others:
 additive counts. `_decision` does the rest, the same for all: it fits the numbers on all of dev, and measures on five
-folds of it, each decided with numbers that were fitted to the other four, whether they are better than the untuned ones.
+folds of it, each decided with numbers that were fitted to the other four, whether they beat the untuned ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.calibration import Calibration
+from dice_ray.metrics.calibration import Calibration, with_prior
 from dice_ray.metrics.classification import Counts, class_scores, confusion
-from dice_ray.metrics.rules import FBetaRule, Outcomes, Rule
+from dice_ray.metrics.rules import F1Rule, Outcomes, Rule
 from dice_ray.metrics.shifts import fit_shifts, shifted
 
 Numbers: TypeAlias = Mapping[str, float]
@@ -41,7 +40,7 @@ _NUM_CANDIDATES: Final = 200
 
 
 @dataclass(frozen=True)
-class Decision:
+class FittedDecision:
     """A decision fitted on dev.
 
     Attributes:
@@ -50,9 +49,11 @@ class Decision:
         untuned: Those without any tuning.
         is_used: Whether predictions use the tuned ones: dev has enough evidence that they are better.
         support: The number of positives, or of items of the rarer kind, that they were fitted to.
-        on_dev: The value on dev: cross-fitted, of tuned numbers, as the value on the items that chose them flatters. With
+        on_dev: The value on dev with tuned numbers: cross-fitted, as that on the items that chose them flatters. With
             fewer than `NUM_FOLDS` positives, and of a rule that promises a limit, it is that on all of dev.
         calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
+        share: The share of positives in dev, where there is a positive class.
+        prior: The shares of positives that probabilities are corrected from and to, after calibration; None for none.
     """
 
     metric: str
@@ -62,6 +63,8 @@ class Decision:
     support: int
     on_dev: float
     calibration: Mapping[str, Any] = field(default_factory=dict)
+    share: float | None = None
+    prior: tuple[float, float] | None = None
 
     @property
     def used(self) -> Numbers:
@@ -77,28 +80,35 @@ class Decision:
         return numbers
 
     def probabilities(self, probabilities_NC: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.floating]:
-        """The probabilities after calibration."""
-        if not self.calibration:
-            return probabilities_NC
-        return Calibration.of(self.calibration).apply(probabilities_NC, exclusive=exclusive)
+        """The probabilities after calibration, and after the correction for another share of positives."""
+        if self.calibration:
+            probabilities_NC = Calibration.of(self.calibration).apply(probabilities_NC, exclusive=exclusive)
+        if self.prior:
+            positive_N = with_prior(probabilities_NC[:, 1], *self.prior)
+            probabilities_NC = np.stack([1 - positive_N, positive_N], 1)
+        return probabilities_NC
 
     def stored(self) -> dict[str, Any]:
         """Plain values for a checkpoint."""
         return asdict(self)
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> Self | None:
-        """The decision of a checkpoint; None for a task without one."""
+    def of(cls, stored: Mapping[str, Any], untuned_threshold: float) -> Self | None:
+        """The decision of a checkpoint; None for a task without one.
+
+        Args:
+            stored: Of any version.
+            untuned_threshold: Of the task, which older versions did not store.
+        """
         if "tuned" in stored:
             return cls(**stored)
         if "threshold" not in stored:
             return None
-        # Of older versions: for F1, of a threshold alone.
-        tuned = stored["threshold"]
-        used = stored.get("threshold_used", tuned)
-        untuned = UNTUNED_THRESHOLD if 0 <= tuned <= 1 else UNTUNED_NO_ANSWER
+        # Of older versions: a threshold that was tuned for F1.
+        tuned, used = stored["threshold"], stored.get("threshold_used")
+        untuned = {"threshold": untuned_threshold}
         support = int(stored.get("threshold_support", 0))
-        return cls("f1", {"threshold": tuned}, {"threshold": untuned}, used == tuned, support, float("nan"))
+        return cls("f1", {"threshold": tuned}, untuned, used == tuned != untuned_threshold, support, float("nan"))
 
 
 def _decision(
@@ -114,14 +124,14 @@ def _decision(
     gain: Callable[[Any], float] | None = None,
     least: float = -np.inf,
     is_target: bool = False,
-) -> Decision:
+) -> FittedDecision:
     """Fit a decision on dev and on its folds.
 
-    A decision that was tuned on few positives may be worse than the untuned one, or call everything positive. It is used
-    only if dev has at least `NUM_FOLDS` positives and if decisions that are fitted in the same way on the other folds of
-    dev are better than the untuned one; for an F-beta also than 1.1 times that of calling everything positive.
+    A decision that was tuned on few positives may be worse than the untuned one, or call everything positive. It is
+    used only if dev has at least `NUM_FOLDS` positives and if decisions that are fitted in the same way on the other
+    folds of dev beat the untuned one; for an F-beta also 1.1 times that of calling everything positive.
 
-    The reason is a simulation with F1 (5 and 20 % positive; good, weak and useless models of four calibrations; expected
+    The reason is a simulation of F1 (5 and 20 % positive; good, weak and useless models of four calibrations; expected
     F1 on test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
     threshold gives 68.3, 69.2, 70.2, 70.7, 71.4 and is worse than 0.5 in 22, 18, 10, 7, 1 % of the draws; this rule
     gives 67.9, 68.7, 69.9, 70.5, 71.4 and is worse in 6, 5, 3, 4, 1 %. A useless model labels more than half of all
@@ -151,7 +161,7 @@ def _decision(
         crossed = sum(others, first)
         is_used = bool(gain(crossed) > max(gain(outcome(untuned, everything_N)), least))
         on_dev = value(crossed)
-    return Decision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
+    return FittedDecision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
 
 
 def folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArray[np.int64]:
@@ -177,7 +187,7 @@ def folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArra
 def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[Any], rule: Rule) -> float:
     """The threshold with the highest gain; ties go to the one nearest to 0.5. Without positives 0.5.
 
-    Candidates lie halfway between neighbouring probabilities, between the smallest one and 0, and the largest one and 1.
+    Candidates lie halfway between neighbouring probabilities, the smallest one and 0, and the largest one and 1.
     """
     if not labels.any():
         return UNTUNED_THRESHOLD
@@ -203,7 +213,7 @@ def fit_threshold(
     rule: Rule,
     labels: Sequence[str] = (),
     groups: Sequence[str] | None = None,
-) -> Decision:
+) -> FittedDecision:
     """The threshold of a positive class, `probabilities_N1`, or of several labels, whose outcomes are added up.
 
     Args:
@@ -215,12 +225,12 @@ def fit_threshold(
     """
     frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= _FEW_OF_LABEL}
 
-    def fit(items_N: NDArray[np.bool_]) -> Numbers:
+    def fit(items_N: NDArray[np.bool_]) -> dict[str, float]:
         p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
         own = {f"threshold:{name}": best_threshold(p_NC[:, c], has_NC[:, c], rule) for name, c in frequent.items()}
         return {"threshold": best_threshold(p_NC.ravel(), has_NC.ravel(), rule), **own}
 
-    def outcome(numbers: Numbers, items_N: NDArray[np.bool_]) -> Outcomes:
+    def outcome(numbers: dict[str, float], items_N: NDArray[np.bool_]) -> Outcomes:
         limits = thresholds(numbers, labels)
         return Outcomes.of(probabilities_NC[items_N] > limits, gold_NC[items_N])
 
@@ -231,12 +241,12 @@ def fit_threshold(
         fit,
         outcome,
         rule.value,
-        dict,
+        lambda numbers: numbers,
         {"threshold": UNTUNED_THRESHOLD},
-        folds(gold_NC.any(1), groups),
+        folds(np.asarray(gold_NC.any(1)), groups),
         num_positive,
         gain=rule.gain,
-        least=_BEYOND_CONSTANT * float(rule.gain(constant)) if isinstance(rule, FBetaRule) else -np.inf,
+        least=_BEYOND_CONSTANT * float(rule.gain(constant)) if isinstance(rule, F1Rule) else -np.inf,
         is_target=rule.is_target,
     )
 
@@ -253,7 +263,7 @@ def fit_own_threshold(
     metric: str,
     value: OwnGain,
     groups: Sequence[str] | None = None,
-) -> Decision:
+) -> FittedDecision:
     """The threshold with the highest value of a user's function, of up to 200 quantiles of the probabilities."""
 
     def fit(items_N: NDArray[np.bool_]) -> float:
@@ -262,7 +272,8 @@ def fit_own_threshold(
         middles = distinct[:-1] + np.diff(distinct) / 2
         steps = np.linspace(0, len(middles) - 1, min(_NUM_CANDIDATES, len(middles))).round().astype(int)
         candidates = sorted({UNTUNED_THRESHOLD, *middles[steps].tolist()}, key=lambda t: abs(t - UNTUNED_THRESHOLD))
-        return max(candidates, key=lambda threshold: value(has_NC, p_NC > threshold))
+        values = [value(has_NC, p_NC > threshold) for threshold in candidates]
+        return float(candidates[int(np.argmax(values))])
 
     def outcome(threshold: float, items_N: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Which predictions these items have."""
@@ -275,7 +286,7 @@ def fit_own_threshold(
         lambda predicted_NC: value(gold_NC, predicted_NC > 0),
         lambda threshold: {"threshold": threshold},
         UNTUNED_THRESHOLD,
-        folds(gold_NC.any(1), groups),
+        folds(np.asarray(gold_NC.any(1)), groups),
         int(gold_NC.sum()),
     )
 
@@ -286,7 +297,7 @@ def fit_classes(
     classes: Sequence[str],
     metric: str,
     groups: Sequence[str] | None = None,
-) -> Decision:
+) -> FittedDecision:
     """The shifts of three and more classes; `support` is the number of items of the rarest class that dev has."""
 
     def outcome(shifts_C: NDArray[np.floating], items_N: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -310,7 +321,7 @@ def fit_spans(
     counts_KN3: NDArray[np.integer],
     untuned: int,
     groups: Sequence[str] | None = None,
-) -> Decision:
+) -> FittedDecision:
     """The candidate with the highest micro F1 of spans; of equal ones the first, so begin with the untuned one.
 
     Args:
@@ -363,7 +374,7 @@ def best_no_answer_threshold(
 
 def fit_no_answer(
     no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
-) -> Decision:
+) -> FittedDecision:
     """The no-answer threshold with the best mean score; `support` is the number of questions of the rarer kind.
 
     It is used only if it scores better than 0 and than leaving every question unanswered. Arguments as in

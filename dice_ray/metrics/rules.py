@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,9 @@ class Rule(Branch, ABC):
     def scores(self, plain: Outcomes, tuned: Outcomes) -> dict[str, float]:
         """Its metric for untuned, tuned and constant predictions; of a limit also whether the tuned ones miss it."""
         num_positive, num_negative = plain.tp + plain.fn, plain.fp + plain.tn
-        constant = max(Outcomes(num_positive, num_negative, 0, 0), Outcomes(0, 0, num_positive, num_negative), key=self.gain)
+        constant = max(
+            Outcomes(num_positive, num_negative, 0, 0), Outcomes(0, 0, num_positive, num_negative), key=self.gain
+        )
         each = {self.metric: plain, f"{self.metric}_tuned": tuned, f"constant_{self.metric}": constant}
         values = {name: float(self.value(outcomes)) for name, outcomes in each.items()}
         if not self.is_target:
@@ -84,7 +86,25 @@ class Rule(Branch, ABC):
         return values | {"flagged_tuned": float(tuned.flagged), "target_missed": float(self.misses(tuned))}
 
 
-class FBetaRule(Rule):
+class F1Rule(Rule):
+    """The highest F1."""
+
+    name = "f1"
+
+    @property
+    def metric(self) -> str:
+        return f"f{self._beta:g}"
+
+    @property
+    def _beta(self) -> float:
+        return 1.0
+
+    def value(self, outcomes: Outcomes) -> Any:
+        weighted = (1 + self._beta**2) * outcomes.tp
+        return _ratio(weighted, weighted + outcomes.fp + self._beta**2 * outcomes.fn)
+
+
+class FBetaRule(F1Rule):
     """The highest F-beta.
 
     Attributes:
@@ -96,20 +116,8 @@ class FBetaRule(Rule):
     beta: float = Field(gt=0)
 
     @property
-    def metric(self) -> str:
-        return f"f{self.beta:g}"
-
-    def value(self, outcomes: Outcomes) -> Any:
-        weighted = (1 + self.beta**2) * outcomes.tp
-        return _ratio(weighted, weighted + outcomes.fp + self.beta**2 * outcomes.fn)
-
-
-class F1Rule(FBetaRule):
-    """The highest F1."""
-
-    name = "f1"
-
-    beta: ClassVar[float] = 1  # type: ignore[misc]  # no setting
+    def _beta(self) -> float:
+        return self.beta
 
 
 class CostRule(Rule):
@@ -251,6 +259,9 @@ class ShiftRule(Branch):
 
     metric: Literal["macro_f1", "accuracy", "balanced_accuracy", "mcc"] | None = None
 
+
+SHIFTED: Final = ("macro_f1", "accuracy", "balanced_accuracy", "mcc")
+"""The metrics that shifts are fitted for."""
 
 DecisionConfig: TypeAlias = Annotated[
     F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()

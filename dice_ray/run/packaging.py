@@ -50,7 +50,7 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    params = {} if best.task.untuned_threshold is None else {_THRESHOLD: "auto"}
+    params = {} if best.threshold() is None else {_THRESHOLD: "auto"}
     example = inputs.example_row(best.config.data)
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
     predicted = ServedRun(best).predict([example]) if is_frame else None

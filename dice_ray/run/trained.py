@@ -6,7 +6,6 @@ import copy
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,16 +15,16 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import inputs
 from dice_ray.data.formats.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
-from dice_ray.errors import DataError, InputError, RunError
+from dice_ray.errors import DataError, RunError
 from dice_ray.files import sync, write_atomically
-from dice_ray.metrics.catalogue import metric
-from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
 from dice_ray.run import object_store
+from dice_ray.run.decision import Prior, in_use, notes, with_prior
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, stored_task
-from dice_ray.tasks.base import Decisions, Scores, Task
+from dice_ray.tasks.base import Scores, Task
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
@@ -69,7 +68,7 @@ class Trained:
 
     Attributes:
         digest: Of the data that it was trained on.
-        decisions: What was decided on dev: the tuned threshold, and whether predictions use it.
+        decision: What was fitted on dev, and whether predictions use it; None for a task without a decision.
         step: The optimizer step of the checkpoint.
     """
 
@@ -80,81 +79,52 @@ class Trained:
     model: EncoderWithHeads
     numerics: Numerics
     digest: str
-    decisions: Decisions
+    decision: FittedDecision | None
     step: int
 
-    def predict(self, file: Path | Iterable[str | tuple[str, str]], threshold: float | str = "auto") -> Predictions:
+    def predict(
+        self, file: Path | Iterable[str | tuple[str, str]], threshold: float | str = "auto", prior: Prior = None
+    ) -> Predictions:
         """Predictions for the records of a file, whose labels are not read, or for lines of text."""
         if not isinstance(file, Path):
-            return self.predictions(inputs.read_lines(self.config.data, file), threshold)
-        predicted = self.predictions(inputs.read(self.config.data, file, "ignored")[0], threshold)
+            return self.predictions(inputs.read_lines(self.config.data, file), threshold, prior)
+        predicted = self.predictions(inputs.read(self.config.data, file, "ignored")[0], threshold, prior)
         if isinstance(predicted, TablePredictions):
             _, *columns = predicted.columns
             return replace(predicted, columns=(inputs.id_column(self.config.data), *columns))
         return predicted
 
-    def predictions(self, records: Sequence[Any], threshold: float | str = "auto") -> Predictions:
-        """Predictions for records, at the threshold of `threshold()`."""
-        chosen = self.threshold(threshold)
-        split = self.encoded(records)
-        decisions = {} if chosen is None else {"threshold": chosen.value}
-        predicted = self.task.predict(split.records, split.rows, self._decoded(split), decisions)
-        return replace(predicted, threshold=chosen)
-
-    def threshold(self, choice: float | str = "auto") -> Threshold | None:
-        """The threshold of predictions; None for a task without one.
+    def predictions(self, records: Sequence[Any], threshold: float | str = "auto", prior: Prior = None) -> Predictions:
+        """Predictions for records, with the decision of `run.decision.in_use`.
 
         Args:
-            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where the run's
-                score allows it and dev shows that its F1 is higher (`metrics.decisions.threshold_decisions`), else
-                0.5, or 0 for the no-answer threshold of questions.
-
-        Raises:
-            InputError: The task has no threshold, or the choice is none of these.
+            records: They need no labels.
+            threshold: As there.
+            prior: The share of positives where the predictions are used, to correct probabilities for it; `auto` to
+                estimate it from the records.
         """
-        untuned, tuned = self.task.untuned_threshold, self.decisions.get("threshold")
-        if untuned is None or tuned is None:
-            if choice != "auto":
-                raise InputError(f"a threshold must be for a task that has one, and {self.config.task.name} has none")
-            return None
-        num = self.decisions.get("threshold_support")
-        support = None if num is None else int(num)
-        on = "dev" if support is None else f"{support} positives of dev"
-        if choice == "tuned":
-            return Threshold(tuned, support, f"tuned on {on}, as chosen")
-        if choice != "auto":
-            low, high = (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf)
-            try:
-                value = float(choice)
-            except (TypeError, ValueError):
-                value = math.nan
-            if not low <= value <= high:
-                raise InputError(
-                    f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}"
-                )
-            return Threshold(value, support, f"as chosen; tuned on {on} it is {tuned:.6g}")
-        score = self.config.task.objective()
-        if not metric(score).follows_f1:
-            why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
-        elif support is None:
-            why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
-        elif self.decisions["threshold_used"] == tuned != untuned:
-            return Threshold(tuned, support, f"tuned on {on}")
-        elif support < NUM_FOLDS:
-            why = f"dev has {support} positives, and needs {NUM_FOLDS} to tune one"
-        else:
-            why = f"on dev ({support} positives, cross-fitted) a tuned one, {tuned:.6g} on all of dev, is not better"
-        return Threshold(untuned, support, why)
+        decision, chosen = in_use(self.decision, self.config.task, threshold)
+        split = self.encoded(records)
+        items = self._decoded(split)
+        predicted = self.task.predict(split.records, split.rows, items, decision)
+        if prior is not None:
+            decision = with_prior(decision, prior, self.config, self.facts, predicted)
+            predicted = self.task.predict(split.records, split.rows, items, decision)
+        return replace(predicted, threshold=chosen, notes=notes(decision))
+
+    def threshold(self, choice: float | str = "auto") -> Threshold | None:
+        """The threshold of predictions, as `run.decision.in_use`; None for a task without one."""
+        return in_use(self.decision, self.config.task, choice)[1]
 
     def score(self, split: EncodedSplit) -> Scores:
-        """The scores on labelled records, at the threshold tuned on dev."""
-        scores = self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+        """The scores on labelled records, untuned and with the decision fitted on dev."""
+        scores = self.task.score(split.records, split.rows, self._decoded(split), self.decision)
         return replace(scores, documents=documents(split.records))
 
     def export(self, folder: Path) -> str:
         """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
         folder.mkdir(parents=True, exist_ok=True)
-        values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
+        values = _task_values(self.task, self.facts) | {"decisions": self._stored_decision()}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
         tokenizer = copy.copy(self.tokenizer)
         tokenizer.model_max_length = self.config.task.max_length  # pipelines truncate at it
@@ -173,7 +143,11 @@ class Trained:
         model = merged(self.model)
         config = self.config.model_copy(update={"model": self.config.model.as_merged()})
         store(config, to, self.task, self.facts, model, self.tokenizer, self.digest)
-        state = {"model": model.state_dict(), "decisions": self.decisions, "step": self.step}
+        state = {
+            "model": model.state_dict(),
+            "decisions": self.decision.stored() if self.decision else {},
+            "step": self.step,
+        }
         Checkpoints(to).save_best(state)
 
     def labelled(self, data: str) -> EncodedSplit:
@@ -207,6 +181,9 @@ class Trained:
 
     def encoded(self, records: Sequence[Any]) -> EncodedSplit:
         return EncodedSplit(records, self.task.encode(records, self.tokenizer))
+
+    def _stored_decision(self) -> dict[str, Any]:
+        return self.decision.stored() if self.decision else {}
 
     def _decoded(self, split: EncodedSplit) -> list[Any]:
         tally = TrainingTally(self.config.training.tokens)
@@ -244,7 +221,8 @@ def load(folder: Path) -> Trained:
             f"{folder / BEST} must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
         ) from error
     model = model.to(numerics.device).eval()
-    return Trained(config, task, facts, tokenizer, model, numerics, values["data"], best["decisions"], best["step"])
+    decision = FittedDecision.of(best["decisions"], config.task.untuned_threshold)
+    return Trained(config, task, facts, tokenizer, model, numerics, values["data"], decision, best["step"])
 
 
 def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.metrics.classification import ItemCounts
-    from dice_ray.metrics.decisions import Decision
+    from dice_ray.metrics.decisions import FittedDecision
     from dice_ray.models.encoder import ModelConfig
     from dice_ray.models.heads import Inputs
     from dice_ray.tasks.predictions import Predictions
@@ -88,8 +88,8 @@ class Scores:
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
-    def on_dev(self, decision: Decision | None) -> Scores:
-        """The scores of dev itself, whose value of the decision is `Decision.on_dev`."""
+    def on_dev(self, decision: FittedDecision | None) -> Scores:
+        """The scores of dev itself, whose value of the decision is `FittedDecision.on_dev`."""
         if decision is None or math.isnan(decision.on_dev):
             return self
         return replace(self, metrics=self.metrics | {f"{decision.metric}_tuned": decision.on_dev})
@@ -177,13 +177,13 @@ class Task(ABC, Generic[_RecordT]):
         types = sorted(self.config.span_types(self.classes, records))
         return [*metrics | f1_by_name(dict.fromkeys(types, Counts()))]
 
-    def decide(self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decision | None:
+    def decide(self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> FittedDecision | None:
         """Fit the decision on dev, from all its decoded rows; by default there is none."""
         return None
 
     @abstractmethod
     def score(
-        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: Decision | None
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: FittedDecision | None
     ) -> Scores:
         """The scores of a split, from all its decoded rows: untuned, and with the tuned numbers of the decision."""
 
@@ -224,7 +224,7 @@ class Task(ABC, Generic[_RecordT]):
 
     @abstractmethod
     def predict(
-        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: Decision | None
+        self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: FittedDecision | None
     ) -> Predictions:
         """The predictions for all records, with the numbers that the decision uses; records need no labels."""
 
@@ -236,9 +236,11 @@ class TaskBranch(Branch, ABC):
         records: The types of records that the task reads.
         classifies_texts: Whether a whole text has labels, from a head that pools the tokens; none may be new in dev or
             test.
+        untuned_threshold: The threshold of untuned predictions, if the task has one.
     """
 
     classifies_texts: ClassVar[bool] = False
+    untuned_threshold: ClassVar[float] = 0.5
     records: ClassVar[tuple[type[Record], ...]]
 
     def objective(self) -> str:
@@ -246,8 +248,12 @@ class TaskBranch(Branch, ABC):
         return "f1"
 
     def own_metric(self) -> str | None:
-        """The address of the user's own metric, if that is the objective."""
+        """The address of the user's own metric, if there is one."""
         return None
+
+    def uses_decision(self) -> bool:
+        """Whether predictions may use the decision, which is not so where it is fitted for another score."""
+        return True
 
     def positive_label(self) -> str | None:
         """The label of the positive class, if each record has one of two labels; else `None`."""

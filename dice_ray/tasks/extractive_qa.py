@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dice_ray.data.records import QuestionRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.answers import AnswerScore, answer_scores, cmrc_score, segments, spans_score, squad_score
-from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, no_answer_decisions
+from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, FittedDecision, fit_no_answer
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,
@@ -30,7 +30,7 @@ from dice_ray.tasks.answer_spans import (
     token_spans,
     usable,
 )
-from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.terms import Link, Term, TermFacts
@@ -61,6 +61,7 @@ class ExtractiveQAConfig(WindowedBranch):
 
     name = "extractive_qa"
     records = (QuestionRecord,)
+    untuned_threshold = UNTUNED_NO_ANSWER
 
     formulation: Literal["position", "token"] = "position"
     spans: Literal["one", "several"] = "one"
@@ -258,18 +259,14 @@ class ExtractiveQA(Task[QuestionRecord]):
             return nn.functional.logsigmoid(logits_BL)
         return logits_BL.masked_fill(~items_BL, -torch.inf).log_softmax(-1)
 
-    @property
-    def untuned_threshold(self) -> float | None:
-        return UNTUNED_NO_ANSWER if self.config.scoring == "squad_v2" else None
-
     def decide(
         self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> Decisions:
+    ) -> FittedDecision | None:
         if self.config.scoring != "squad_v2":
-            return {}
+            return None
         answers = answers_of(records, rows, decoded)
         scores = self._scored(records, [answer.spans for answer in answers])
-        return no_answer_decisions(
+        return fit_no_answer(
             np.array([answer.no_answer for answer in answers]),
             np.array([score.f1 * score.answerable for score in scores]),
             np.array([score.answerable for score in scores]),
@@ -280,7 +277,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         records: Sequence[QuestionRecord],
         rows: Sequence[Row],
         decoded: Sequence[list[float]],
-        decisions: Decisions,
+        decision: FittedDecision | None,
     ) -> Scores:
         """The scores of the most probable answers, and those at the no-answer threshold tuned on dev.
 
@@ -299,11 +296,11 @@ class ExtractiveQA(Task[QuestionRecord]):
         scores = self._scored(records, predicted)
         metrics = answer_scores(scores)
         at_threshold: list[AnswerScore] = []
-        if decisions:
-            tuned_answers = [self._predicted(answer, decisions["threshold"]) for answer in answers]
+        if decision is not None:
+            tuned_answers = [self._predicted(answer, decision.tuned["threshold"]) for answer in answers]
             at_threshold = self._scored(records, tuned_answers)
             tuned = answer_scores(at_threshold)
-            metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
+            metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decision.metrics
         fixed: list[tuple[str, ...]] = [()] * len(records)
         if self.config.scoring != "squad_v2":
             fixed = [(_END_OF_SENTENCE.split(record.context.strip(), 1)[0],) for record in records]
@@ -319,10 +316,10 @@ class ExtractiveQA(Task[QuestionRecord]):
         records: Sequence[QuestionRecord],
         rows: Sequence[Row],
         decoded: Sequence[list[float]],
-        decisions: Decisions,
+        decision: FittedDecision | None,
     ) -> Json:
         """The answer to each question by its id, empty for no answer; lists if there may be several spans."""
-        threshold = decisions.get("threshold", 0.0)
+        threshold = UNTUNED_NO_ANSWER if decision is None else decision.used["threshold"]
         predicted = [self._predicted(answer, threshold) for answer in answers_of(records, rows, decoded)]
         is_list = self.config.spans == "several"
         answers = [list(spans) if is_list else next(iter(spans), "") for spans in predicted]

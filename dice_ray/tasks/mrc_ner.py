@@ -24,10 +24,11 @@ from torch import Tensor, nn
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError, meant
 from dice_ray.metrics.classification import Counts
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import (
     QUERIES,
@@ -319,7 +320,7 @@ class MrcNer(Task[SpanRecord]):
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
         decoded: Sequence[_SpanProbabilities],
-        decisions: Decisions,
+        decision: FittedDecision | None,
     ) -> Scores:
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
         gold: dict[str, set[Span]] = {}
@@ -345,7 +346,7 @@ class MrcNer(Task[SpanRecord]):
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
         decoded: Sequence[_SpanProbabilities],
-        decisions: Decisions,
+        decision: FittedDecision | None,
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
         predicted = self._predicted(records, rows, decoded)

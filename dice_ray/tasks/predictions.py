@@ -41,10 +41,12 @@ class Predictions(ABC):
     Attributes:
         suffix: Of the file that they are written to.
         threshold: The threshold that they were made with; None for a task without one.
+        notes: What else was applied: one sentence each.
     """
 
     suffix: ClassVar[str]
     threshold: Threshold | None = None
+    notes: tuple[str, ...] = ()
 
     @abstractmethod
     def text(self) -> str:

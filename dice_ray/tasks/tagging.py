@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
 from dice_ray.models.heads import TokenHead
-from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
@@ -175,7 +176,11 @@ class Tagging(Task[TaggedRecord]):
         return [best_L[items_L].tolist() for best_L, items_L in zip(best_BL, batch.targets["item"], strict=True)]
 
     def score(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
+        self,
+        records: Sequence[TaggedRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[list[int]],
+        decision: FittedDecision | None,
     ) -> Scores:
         """Scores over spans as conlleval forms them, also from invalid tag sequences; accuracy over tags.
 
@@ -205,7 +210,11 @@ class Tagging(Task[TaggedRecord]):
         return Scores(metrics, collapsed=one_class, items=items, classes=total)
 
     def predict(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
+        self,
+        records: Sequence[TaggedRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[list[int]],
+        decision: FittedDecision | None,
     ) -> Conll:
         """The predicted tag of each word or character; `_` for one without, that the tokenizer drops."""
         predicted = self._predicted(records, rows, decoded)

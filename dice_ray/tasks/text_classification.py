@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -17,32 +18,16 @@ from torch import Tensor, nn
 from dice_ray.data.records import PairRecord, Record, TextRecord, documents
 from dice_ray.errors import DataError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
-from dice_ray.metrics.calibration import fit_calibration
-from dice_ray.metrics.classification import Counts, ItemCounts, class_counts, confusion, item_counts, label_counts
-from dice_ray.metrics.decisions import (
-    UNTUNED_THRESHOLD,
-    Decision,
-    fit_classes,
-    fit_own_threshold,
-    fit_threshold,
-    Numbers,
-    thresholds,
-)
-from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, ShiftRule
-from dice_ray.metrics.shifts import shifted
+from dice_ray.metrics.classification import ItemCounts, item_counts, label_counts
+from dice_ray.metrics.decisions import FittedDecision
+from dice_ray.metrics.rules import SHIFTED, DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, ShiftRule
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
-from dice_ray.tasks.text_scores import (
-    by_record,
-    calibrated_metrics,
-    class_metrics,
-    label_metrics,
-    positive_metrics,
-    threshold_metrics,
-)
+from dice_ray.tasks.text_decider import TextDecider
+from dice_ray.tasks.text_scores import by_record, calibrated_metrics, class_metrics, label_metrics, positive_metrics
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 
@@ -66,11 +51,12 @@ class TextClassificationConfig(WindowedBranch):
             of three and more classes; by default for the score, where that depends on it and is an F-beta or a function
             of yours, else for F1, and for macro F1 with several classes.
         calibration: What is applied to the probabilities before, fitted on dev.
-        score: The objective: `decision` for the value of the decision, else `accuracy`, `macro_f1`, `balanced_accuracy`, `mcc` or `roc_auc` (the mean over classes)
-            for one label; with a positive one also its `f1`, `precision`, `recall`, `f2` or any F-beta, and `pr_auc`,
-            at threshold 0.5; for several labels the micro `f1`, `precision`, `recall`, F-beta, `macro_f1`, `roc_auc`.
-            Or the address of a function of the lists of labels and predicted labels (of lists of them, for several
-            labels) that returns a number, the higher the better.
+        score: The objective: `decision` for the value of the decision, else that of untuned predictions: `accuracy`,
+            `macro_f1`, `balanced_accuracy`, `mcc` or `roc_auc` (the mean over classes) for one label; with a positive
+            one also its `f1`, `precision`, `recall`, `f2` or any F-beta, and `pr_auc`; for several labels the micro
+            `f1`, `precision`, `recall`, F-beta, `macro_f1`, `roc_auc`; or the address of a function of the lists of
+            labels and predicted labels (of lists of them, for several labels) that returns a number, the higher the
+            better.
         link: `sigmoid` for several labels. One label has a logit for each class, by `softmax`; with a positive one also
             a single logit, by `sigmoid`.
         max_length: The longest row, in tokens; a longer text becomes several overlapping rows, whose probabilities are
@@ -144,7 +130,7 @@ class TextClassificationConfig(WindowedBranch):
         """The metric that is the value of the decision."""
         rule = self.rule()
         if isinstance(rule, ShiftRule):
-            return rule.metric or (self.score if self.score in get_args(ShiftRule.model_fields['metric'].annotation) else "macro_f1")
+            return rule.metric or (self.score if self.score in SHIFTED else "macro_f1")
         return rule.metric
 
     def uses_decision(self) -> bool:
@@ -252,14 +238,8 @@ class TextTask(Task[_Classified]):
         """`members_NC`: which texts have which classes."""
 
     @abstractmethod
-    def plain_metrics(
-        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
-    ) -> dict[str, float]:
+    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
         """The scores of untuned predictions, and of constant ones."""
-
-    def counted(self, of_classes_NC: NDArray[Any]) -> NDArray[Any]:
-        """The columns that have a threshold: of two classes the positive one."""
-        return of_classes_NC if self.config.positive is None else of_classes_NC[:, 1:]
 
     def texts(self, records: Sequence[_Classified]) -> list[str]:
         return [text for record in records for text in record.content]
@@ -301,105 +281,52 @@ class TextTask(Task[_Classified]):
         probabilities: list[list[float]] = (torch.cat([1 - p_BC, p_BC], 1) if self._has_one_logit else p_BC).tolist()
         return probabilities
 
-    def decide(
-        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> Decision:
+    @cached_property
+    def _decider(self) -> TextDecider:
+        config = self.config
+        return TextDecider(
+            self.classes, config.labels == "one", config.positive is not None, config.rule(), config.decided_metric()
+        )
+
+    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> FittedDecision:
         labels, probabilities_NC = by_record(rows, decoded)
-        members_NC, calibration = self.members(labels), {}
-        if self.config.calibration != "none":
-            fitted = fit_calibration(self.config.calibration, probabilities_NC, members_NC, exclusive=self._is_exclusive)
-            probabilities_NC = fitted.apply(probabilities_NC, exclusive=self._is_exclusive)
-            calibration = fitted.stored()
         of_record = documents(records)
         groups = [of_record[record.id] for record in records] if of_record else None
-        rule, chosen = self.config.rule(), (self.counted(probabilities_NC), self.counted(members_NC))
-        if isinstance(rule, ShiftRule):
-            metric = self.config.decided_metric()
-            decision = fit_classes(probabilities_NC, labels, self.classes, metric, groups)
-        elif isinstance(rule, OwnRule):
-            decision = fit_own_threshold(*chosen, rule.metric, self._own_value, groups)
-        else:
-            decision = fit_threshold(*chosen, rule, self._labels, groups)
-        is_used = decision.is_used and self.config.uses_decision()
-        return replace(decision, is_used=is_used, calibration=calibration)
-
-    @property
-    def _is_exclusive(self) -> bool:
-        return self.config.labels == "one"
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """The labels that may have a threshold of their own."""
-        return () if self._is_exclusive else self.classes
-
-    def _own_value(self, gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> float:
-        return self.own_value(self._names(gold_NC), self._names(predicted_NC))
-
-    def _names(self, members_NC: NDArray[np.bool_]) -> list[Any]:
-        """The labels of each text, as users' functions take them."""
-        if not self._is_exclusive:
-            return [[self.classes[index] for index in np.flatnonzero(has_C)] for has_C in members_NC]
-        if self.config.positive is not None:
-            return [self.classes[int(has_C[-1])] for has_C in members_NC]
-        return [self.classes[index] for index in members_NC.argmax(1).tolist()]
-
-    def _chosen(
-        self, probabilities_NC: NDArray[np.floating[Any]], decision: Decision | None, numbers: Numbers | None
-    ) -> NDArray[np.bool_]:
-        """`chosen_NC`: the predicted classes, with these numbers of the decision; without any by the untuned rule."""
-        classes_C = np.arange(len(self.classes))
-        if decision is None or numbers is None:
-            if self._is_exclusive:
-                return probabilities_NC.argmax(-1)[:, None] == classes_C
-            return probabilities_NC > UNTUNED_THRESHOLD
-        probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._is_exclusive)
-        if "threshold" not in numbers:
-            shifts_C = np.array([numbers[f"shift:{name}"] for name in self.classes])
-            return shifted(probabilities_NC, shifts_C)[:, None] == classes_C
-        chosen_NC = self.counted(probabilities_NC) > thresholds(numbers, self._labels)
-        return np.concatenate([~chosen_NC, chosen_NC], 1) if self._is_exclusive else chosen_NC
+        calibration = self.config.calibration
+        decision = self._decider.fit(self.members(labels), probabilities_NC, calibration, groups, self.own_value)
+        return replace(decision, is_used=decision.is_used and self.config.uses_decision())
 
     def score(
         self,
         records: Sequence[_Classified],
         rows: Sequence[Row],
         decoded: Sequence[list[float]],
-        decision: Decision | None,
+        decision: FittedDecision | None,
     ) -> Scores:
         labels, probabilities_NC = by_record(rows, decoded)
-        gold_NC, rule, ids = self.members(labels), self.config.rule(), [record.id for record in records]
-        plain_NC = self._chosen(probabilities_NC, None, None)
+        decider, ids, gold_NC = self._decider, [record.id for record in records], self.members(labels)
+        plain_NC = decider.chosen(probabilities_NC)
         metrics = self.plain_metrics(labels, probabilities_NC)
-        own = self.own_metric(metrics, self._names(gold_NC), self._names(plain_NC))
-        metrics |= own
-        tuned_items: tuple[ItemCounts, ...] = ()
+        metrics |= self.own_metric(metrics, *map(decider.names, (gold_NC, plain_NC)))
+        probabilities, calibrated, tuned_items = dict[str, float](), dict[str, float](), tuple[ItemCounts, ...]()
+        if decider.is_exclusive:
+            probabilities = dict(zip(ids, probabilities_NC[gold_NC].tolist(), strict=True))
         if decision is not None:
-            tuned_NC = self._chosen(probabilities_NC, decision, decision.tuned)
-            chosen = [self.counted(each) for each in (gold_NC, plain_NC, tuned_NC)]
-            metrics |= decision.metrics
-            if isinstance(rule, ShiftRule):
-                counts_CC = confusion(labels, tuned_NC.argmax(1), len(self.classes))
-                metrics[f"{decision.metric}_tuned"] = class_scores(counts_CC)[decision.metric]
-            else:
-                metrics |= threshold_metrics(rule, *chosen)
-                metrics |= {f"{name}_tuned": self._own_value(gold_NC, tuned_NC) for name in own if rule.metric == name}
-            tuned_items = item_counts(ids, chosen[0], chosen[2])
-        probabilities: list[dict[str, float]] = [{}, {}]
-        if self._is_exclusive:
-            probabilities[0] = dict(zip(ids, probabilities_NC[gold_NC].tolist(), strict=True))
-            if decision is not None and decision.calibration:
-                calibrated_NC = decision.probabilities(probabilities_NC, exclusive=True)
-                metrics |= calibrated_metrics(gold_NC, calibrated_NC, is_positive=self.config.positive is not None)
-                probabilities[1] = dict(zip(ids, calibrated_NC[gold_NC].tolist(), strict=True))
-        counts = label_counts(gold_NC, plain_NC)
+            tuned_NC = decider.chosen(probabilities_NC, decision, decision.tuned)
+            metrics |= decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC, self.own_value)
+            tuned_items = item_counts(ids, *map(decider.counted, (gold_NC, tuned_NC)))
+            if decider.is_exclusive and decision.calibration:
+                after_NC = decision.probabilities(probabilities_NC, exclusive=True)
+                metrics |= calibrated_metrics(gold_NC, after_NC, is_positive=decider.has_positive)
+                calibrated = dict(zip(ids, after_NC[gold_NC].tolist(), strict=True))
         return Scores(
             metrics,
-            collapsed=len(np.unique(plain_NC, axis=0)) == 1 if self._is_exclusive else len(np.unique(plain_NC)) == 1,
-            items=item_counts(ids, self.counted(gold_NC), self.counted(plain_NC)),
+            collapsed=len(np.unique(plain_NC, axis=0 if decider.is_exclusive else None)) == 1,
+            items=item_counts(ids, *map(decider.counted, (gold_NC, plain_NC))),
             tuned_items=tuned_items,
-            label_probabilities=probabilities[0],
-            calibrated_probabilities=probabilities[1],
-            classes=dict(zip(self.classes, counts, strict=True)),
+            label_probabilities=probabilities,
+            calibrated_probabilities=calibrated,
+            classes=dict(zip(self.classes, label_counts(gold_NC, plain_NC), strict=True)),
         )
 
     def predict(
@@ -407,13 +334,13 @@ class TextTask(Task[_Classified]):
         records: Sequence[_Classified],
         rows: Sequence[Row],
         decoded: Sequence[list[float]],
-        decision: Decision | None,
+        decision: FittedDecision | None,
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = by_record(rows, decoded)
-        chosen_NC = self._chosen(probabilities_NC, decision, decision and decision.used)
+        chosen_NC = self._decider.chosen(probabilities_NC, decision, decision.used if decision else {})
         if decision is not None:
-            probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._is_exclusive)
+            probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._decider.is_exclusive)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
         cells = []
         for record, chosen_C, probabilities_C in zip(records, chosen_NC, probabilities_NC, strict=True):
@@ -437,15 +364,13 @@ class OneLabel(TextTask):
         return present[0] if present else NO_TARGET
 
     def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return labels[:, None] == np.arange(len(self.classes))
+        return np.asarray(labels[:, None] == np.arange(len(self.classes)))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
         return (TermFacts("label", self.config.link, self.classes, tuple(counts), 0 if len(counts) == 2 else None),)
 
-    def plain_metrics(
-        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
-    ) -> dict[str, float]:
+    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
         score = self.config.plain_score()
         if self.config.positive is None:
             return class_metrics(self.classes, labels, probabilities_NC, score)
@@ -459,14 +384,12 @@ class _SeveralLabels(TextTask):
         return [int(index in present) for index in range(len(self.classes))]
 
     def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return labels == 1
+        return np.asarray(labels == 1)
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         by_label = labels_of(rows).sum(0).tolist()
         counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
         return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
 
-    def plain_metrics(
-        self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]
-    ) -> dict[str, float]:
+    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
         return label_metrics(self.classes, labels == 1, probabilities_NC, self.config.plain_score())

@@ -27,9 +27,9 @@ from dice_ray.metrics.classification import (
     macro_roc_auc,
     micro_and_macro,
 )
-from dice_ray.metrics.rules import OwnRule, Outcomes, Rule
 from dice_ray.tasks.base import Row
 from dice_ray.tasks.rows import labels_of
+
 
 def by_record(
     rows: Sequence[Row], decoded: Sequence[list[float]]
@@ -108,18 +108,5 @@ def label_metrics(
     }
 
 
-def threshold_metrics(
-    rule: Rule | OwnRule, gold_NC: NDArray[np.bool_], plain_NC: NDArray[np.bool_], tuned_NC: NDArray[np.bool_]
-) -> dict[str, float]:
-    """The scores at the fitted thresholds: of the positive class, or micro scores of several labels."""
-    plain, tuned = Outcomes.of(plain_NC, gold_NC), Outcomes.of(tuned_NC, gold_NC)
-    scores = Counts(tuned.tp, tuned.fp, tuned.fn).scores
-    if gold_NC.shape[1] > 1:
-        scores["macro_f1"] = micro_and_macro(label_counts(gold_NC, tuned_NC))["macro_f1"]
-    metrics = {f"{name}_tuned": value for name, value in scores.items()}
-    return metrics | (rule.scores(plain, tuned) if isinstance(rule, Rule) else {})
-
-
 def _micro(name: str, counts: Counts) -> float:
     return (counts.scores | chosen_f_beta(name, counts))[name]
-

@@ -26,8 +26,8 @@ from torch.optim import Optimizer
 from dice_ray.errors import NonFiniteError, RunError, reason_of
 from dice_ray.losses.base import Loss
 from dice_ray.metrics.catalogue import best_evaluation, gain
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import EncoderWithHeads
-from dice_ray.metrics.decisions import Decision
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import LAST, Checkpoints
@@ -257,7 +257,7 @@ def _take_step(
 
 def _dev_scores(
     parts: Parts, tally: TrainingTally, is_stopped: Callable[[], bool]
-) -> tuple[dict[str, float], Decision | None]:
+) -> tuple[dict[str, float], FittedDecision | None]:
     """The metrics of dev, and the decision that is fitted on it."""
     dev = parts.dev
     items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally, is_stopped)

@@ -57,10 +57,16 @@ def test_the_constant_predictor_has_every_score_that_may_decide(settings: dict[s
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
-        ({"score": "roc"}, "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, or file.py:func"),
+        (
+            {"score": "roc"},
+            "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, decision, or file.py:func",
+        ),
         ({"score": "f2"}, "score f2 is that of one label: name it as `positive`"),
-        ({"positive": "a", "score": "fx"}, r"pr_auc, f2 \(any F-beta\), or file.py:function, got 'fx'"),
-        ({"labels": "several", "score": "mcc"}, r"f1, precision, recall, macro_f1, roc_auc, f2 \(any F-beta\)"),
+        ({"positive": "a", "score": "fx"}, r"pr_auc, decision, f2 \(any F-beta\), or file.py:function, got 'fx'"),
+        (
+            {"labels": "several", "score": "mcc"},
+            r"f1, precision, recall, macro_f1, roc_auc, decision, f2 \(any F-beta\)",
+        ),
     ],
 )
 def test_a_score_that_the_labels_do_not_have_is_refused(settings: dict[str, str], match: str) -> None:

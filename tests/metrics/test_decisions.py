@@ -10,12 +10,18 @@ from sklearn import metrics as reference
 
 from dice_ray.metrics.classification import constant_f1
 from dice_ray.metrics.decisions import (
+    FittedDecision,
     best_no_answer_threshold,
     best_threshold,
-    no_answer_decisions,
-    threshold_decisions,
+    fit_no_answer,
+    fit_threshold,
 )
+from dice_ray.metrics.rules import F1Rule
 from tests.metrics.test_classification import Floats, Labels, predictions
+
+
+def fitted(probabilities: Floats, labels: Labels) -> FittedDecision:
+    return fit_threshold(probabilities[:, None], labels[:, None] == 1, F1Rule())
 
 
 @settings(max_examples=50)
@@ -26,17 +32,17 @@ def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
     def f1(threshold: float) -> float:
         return float(reference.f1_score(labels, probabilities > threshold, zero_division=0))
 
-    best = best_threshold(probabilities, labels)
+    best = best_threshold(probabilities, labels, F1Rule())
     assert f1(best) == pytest.approx(max(f1(other) for other in [-1.0, *probabilities]))
     assert labels.any() or best == 0.5
 
 
 def test_the_best_threshold_lies_between_and_near_a_half() -> None:
-    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1])) == pytest.approx(0.2)
+    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1]), F1Rule()) == pytest.approx(0.2)
     # 0.2 (all four) and 0.8 (the last) both give F1 2/3.
-    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.2)
-    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.8)
-    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1])) < 0
+    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.2)
+    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.8)
+    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1]), F1Rule()) < 0
 
 
 @pytest.mark.parametrize(("positives", "is_used"), [(2, False), (40, True)])
@@ -45,23 +51,10 @@ def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: 
     draw = np.random.default_rng(0)
     labels = np.repeat([1, 0], [positives, 19 * positives])
     probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
-    decided = threshold_decisions(probabilities, labels, "f1")
-    assert decided["threshold"] == best_threshold(probabilities, labels)
-    assert decided["threshold_support"] == positives
-    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
-
-
-@pytest.mark.parametrize(
-    ("score", "is_used"), [("pr_auc", True), ("precision", False), ("f0.5", False), ("saved", False)]
-)
-def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, is_used: bool) -> None:
-    """Finds predictions that are much worse than at 0.5 in the score which the user chose."""
-    draw = np.random.default_rng(0)
-    probabilities = draw.beta(1, 6, 4000)
-    labels = (draw.random(4000) < probabilities).astype(int)
-    decided = threshold_decisions(probabilities, labels, score)
-    assert decided["threshold"] < 0.4
-    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
+    decided = fitted(probabilities, labels)
+    assert decided.tuned == {"threshold": best_threshold(probabilities, labels, F1Rule())}
+    assert decided.support == positives
+    assert decided.used == (decided.tuned if is_used else {"threshold": 0.5})
 
 
 def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
@@ -70,7 +63,7 @@ def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
         draw = np.random.default_rng(seed)
         labels = np.repeat([1, 0], [30, 570])
         probabilities = draw.uniform(0, 0.1, 600)
-        used = threshold_decisions(probabilities, labels, "f1")["threshold_used"]
+        used = fitted(probabilities, labels).used["threshold"]
         assert (probabilities > used).mean() < 0.5, seed
 
 
@@ -95,15 +88,15 @@ def test_a_tuned_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
         probabilities = (1 / (1 + np.exp(-logits))).round(1)
         folds, predicted = dealt(labels), np.zeros(40, dtype=int)
         for fold in range(5):
-            fitted = best_threshold(probabilities[folds != fold], labels[folds != fold])
-            predicted[folds == fold] = probabilities[folds == fold] > fitted
+            other = best_threshold(probabilities[folds != fold], labels[folds != fold], F1Rule())
+            predicted[folds == fold] = probabilities[folds == fold] > other
         at_half, fitted_f1 = (
             float(reference.f1_score(labels, guess, zero_division=0)) for guess in (probabilities > 0.5, predicted)
         )
         is_used = labels.sum() >= 5 and fitted_f1 > max(at_half, 1.1 * constant_f1(labels))
         num_used += is_used
-        expected = best_threshold(probabilities, labels) if is_used else 0.5
-        assert threshold_decisions(probabilities, labels, "f1")["threshold_used"] == expected, seed
+        expected = best_threshold(probabilities, labels, F1Rule()) if is_used else 0.5
+        assert fitted(probabilities, labels).used["threshold"] == expected, seed
     assert 10 < num_used < 50
 
 
@@ -122,7 +115,7 @@ def test_a_no_answer_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> No
         is_used = min(answerable.sum(), (~answerable).sum()) >= 5 and fitted > max(untuned, (~answerable).sum())
         num_used += bool(is_used)
         expected = best_no_answer_threshold(no_answer, scores, answerable) if is_used else 0.0
-        assert no_answer_decisions(no_answer, scores, answerable)["threshold_used"] == expected, seed
+        assert fit_no_answer(no_answer, scores, answerable).used["threshold"] == expected, seed
     assert 10 < num_used < 50
 
 
@@ -159,7 +152,7 @@ def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
     def decided(num: int) -> dict[str, float]:
         no_answer = np.concatenate([np.linspace(1, 2, num), np.linspace(2.5, 4, num)])
         answerable = np.arange(2 * num) < num
-        return no_answer_decisions(no_answer, answerable.astype(float), answerable)
+        return fit_no_answer(no_answer, answerable.astype(float), answerable).metrics
 
     assert decided(3) == {"threshold": 2.25, "threshold_support": 3, "threshold_used": 0}
     assert decided(20) == {"threshold": 2.25, "threshold_support": 20, "threshold_used": 2.25}

@@ -18,6 +18,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, InputError, RunError
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import load_encoder
 from dice_ray.run import build, single, trained
 from dice_ray.run.driver import Driver
@@ -89,7 +90,8 @@ def test_predictions_at_the_tuned_threshold_have_its_score(run: Path) -> None:
     wanted = json.loads((run / "scores.json").read_text())
     assert 2 * right / (said + there) == pytest.approx(wanted["test/f1_tuned"])
     threshold = wanted["test/threshold"]
-    assert best.decisions["threshold"] == threshold
+    assert best.decision is not None
+    assert best.decision.tuned["threshold"] == threshold
     assert [row["label"] == "1" for row in found] == [float(row["probability_1"]) > threshold for row in found]
 
 
@@ -97,32 +99,34 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     """A threshold tuned on 2 positives labelled every record positive."""
     best = trained.load(run / "run")
 
-    def chosen(choice: float | str = "auto", **decisions: float) -> str:
-        return str(replace(best, decisions=decisions).threshold(choice))
+    def chosen(decision: FittedDecision, choice: float | str = "auto") -> str:
+        return str(replace(best, decision=decision).threshold(choice))
 
-    few = {"threshold": 0.01, "threshold_support": 2.0, "threshold_used": 0.5}
-    many = {"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.3}
-    worse = {"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.5}
-    assert chosen(**few) == "threshold 0.5: dev has 2 positives, and needs 5 to tune one"
-    assert chosen(**many) == "threshold 0.3: tuned on 40 positives of dev"
+    # As older versions store them.
+    few = FittedDecision.of({"threshold": 0.01, "threshold_support": 2.0, "threshold_used": 0.5}, 0.5)
+    many = FittedDecision.of({"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.3}, 0.5)
+    worse = FittedDecision.of({"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.5}, 0.5)
+    assert few is not None
+    assert many is not None
+    assert worse is not None
+    assert FittedDecision.of({}, 0.5) is None
+    assert chosen(few) == "threshold 0.5: dev has 2 positives, and needs 5 to tune one"
+    assert chosen(many) == "threshold 0.3: tuned for f1 on 40 positives of dev"
     assert re.match(
-        r"threshold 0\.5: on dev \(40 positives, cross-fitted\) a tuned one, 0\.3 .* is not better", chosen(**worse)
-    )
-    assert chosen(threshold=0.01).startswith(
-        "threshold 0.5: the run does not store how many positives its tuned one, 0.01"
+        r"threshold 0\.5: on dev \(40 positives, cross-fitted\) the tuned one, 0\.3, is not better", chosen(worse)
     )
     task = best.config.task.model_copy(update={"score": "precision"})
-    precise = replace(best, decisions=many, config=best.config.model_copy(update={"task": task}))
+    precise = replace(best, decision=many, config=best.config.model_copy(update={"task": task}))
     assert (
         str(precise.threshold())
-        == "threshold 0.5: the tuned one, 0.3, is tuned for F1, and the run's score is precision"
+        == "threshold 0.5: the tuned one, 0.3, is tuned for f1, and the run's score is precision"
     )
-    assert chosen("tuned", **few) == "threshold 0.01: tuned on 2 positives of dev, as chosen"
-    assert chosen("0.2", **few) == "threshold 0.2: as chosen; tuned on 2 positives of dev it is 0.01"
+    assert chosen(few, "tuned") == "threshold 0.01: tuned on 2 positives of dev, as chosen"
+    assert chosen(few, "0.2") == "threshold 0.2: as chosen; tuned on 2 positives of dev it is 0.01"
     for wrong in ("half", "nan", 1.5, None):
         with pytest.raises(InputError, match=r"must be `auto`, `tuned` or a number from 0 to 1, got"):
             chosen(wrong, **few)  # type: ignore[arg-type]
-    predicted = replace(best, decisions=few).predict(run / "new.tsv")
+    predicted = replace(best, decision=few).predict(run / "new.tsv")
     assert predicted.threshold == Threshold(0.5, 2, "dev has 2 positives, and needs 5 to tune one")
     assert all((row["label"] == "1") == (float(row["probability_1"]) > 0.5) for row in predicted.plain())
 

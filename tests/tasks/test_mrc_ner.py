@@ -50,7 +50,7 @@ def built(records: Sequence[Any] = NAMES, **settings: Any) -> Built:
 
 
 def scored(task: Built, *said: dict[tuple[int, int], float]) -> Scores:
-    return task.task.score(task.records, task.rows, said, {})
+    return task.task.score(task.records, task.rows, said, None)
 
 
 def text_of(task: Built, row: int) -> str:
@@ -281,7 +281,7 @@ def test_nested_spans_of_a_sentence_are_those_of_its_queries(nested: tuple[Query
         assert [row[key] for key in keys] == [by_type[type_][key] for key in keys]
     gold = [dict.fromkeys(zip(row["gold"][::2], row["gold"][1::2], strict=True), 0.9) for row in ours.rows]
     assert scored(ours, *gold).metrics["f1"] == 1
-    predicted = ours.task.predict(ours.records, ours.rows, gold, {})
+    predicted = ours.task.predict(ours.records, ours.rows, gold, None)
     assert [item["end_position"] for item in json.loads(predicted.text())] == [[3], [3, 3]]
 
 
@@ -363,7 +363,7 @@ def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were
         (built(), ConllConfig(), "found.txt"),
     ):
         decoded = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
-        (tmp_path / file).write_text(task.task.predict(task.records, task.rows, decoded, {}).text())
+        (tmp_path / file).write_text(task.task.predict(task.records, task.rows, decoded, None).text())
         found, _ = gather(tmp_path / file, reader.read(tmp_path / file), "error")
         what = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in found]  # type: ignore[union-attr]
         wanted = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in task.records]

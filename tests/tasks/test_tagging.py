@@ -31,7 +31,7 @@ def built(records: tuple[TaggedRecord, ...] = NAMES, **settings: Any) -> Tagging
 def scored(task: Tagging, records: tuple[TaggedRecord, ...], *predicted: list[str]) -> Scores:
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
     decoded = [[task.classes.index(tag) for tag in tags] for tags in predicted]
-    return task.score(records, rows, decoded, {})
+    return task.score(records, rows, decoded, None)
 
 
 def test_the_background_comes_first() -> None:
@@ -127,7 +127,7 @@ def test_words_are_predicted_in_columns_dropped_ones_too() -> None:
         task = built(background=background)
         rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
         person, outside = task.classes.index("B-PER"), task.classes.index("O")
-        text = task.predict(records, rows, [[person, outside]], {}).text()
+        text = task.predict(records, rows, [[person, outside]], None).text()
         assert text == f"anna\tB-PER\n\u200b\t{lost}\ncalled\tO\n\n"
 
 
@@ -136,7 +136,7 @@ def test_by_character_a_line_of_predictions_is_a_character() -> None:
     records = (TaggedRecord("1", ("看似", "二"), ()),)
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
     classes = [task.classes.index(tag) for tag in ("B-VERB", "I-VERB", "B-NUM")]
-    assert task.predict(records, rows, [classes], {}).text() == "看\tB-VERB\n似\tI-VERB\n二\tB-NUM\n\n"
+    assert task.predict(records, rows, [classes], None).text() == "看\tB-VERB\n似\tI-VERB\n二\tB-NUM\n\n"
 
 
 def test_a_tag_that_training_does_not_have_is_no_target_and_missed() -> None:

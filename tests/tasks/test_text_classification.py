@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single
 from dice_ray.tasks.encoding import _write_rows
@@ -31,6 +32,11 @@ SEVERAL = tuple(
 def built(records: tuple[TextRecord, ...], **settings: Any) -> TextTask:
     config = TextClassificationConfig.model_validate(settings)
     return config.build(config.classes(records))
+
+
+def at(threshold: float) -> FittedDecision:
+    """The decision of dev for this threshold."""
+    return FittedDecision("f1", {"threshold": threshold}, {"threshold": 0.5}, is_used=True, support=9, on_dev=0.0)
 
 
 def scored(task: TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> dict[str, float]:
@@ -74,7 +80,7 @@ def test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best(
     records = tuple(TextRecord(str(number), "x", (label,)) for number, label in enumerate(["a", "b", "b"]))
     task = built(records, **settings)
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
-    scores = task.score(records, rows, decoded, {"threshold": 0.05})
+    scores = task.score(records, rows, decoded, at(0.05))
     assert scores.metrics["f1"] == 1
     assert scores.metrics["f1_tuned"] == pytest.approx(f1)
     assert sum(item.fp for item in scores.tuned_items) == num_false
@@ -96,18 +102,17 @@ def test_several_labels_are_scored_as_scikit_learn_does() -> None:
     assert metrics["constant_f1"] == pytest.approx(max(constants))
 
 
-def predicted(task: TextTask, texts: list[str], decoded: list[list[float]], threshold: float) -> list[list[str]]:
+def predicted(task: TextTask, texts: list[str], decoded: list[list[float]], threshold: float | None) -> list[list[str]]:
     records = [TextRecord(str(number), text, ()) for number, text in enumerate(texts)]
     rows = task.encode(records, load_tokenizer(ModelConfig(), texts))
-    return [
-        line.split("\t") for line in task.predict(records, rows, decoded, {"threshold": threshold}).text().splitlines()
-    ]
+    decision = None if threshold is None else at(threshold)
+    return [line.split("\t") for line in task.predict(records, rows, decoded, decision).text().splitlines()]
 
 
 def test_a_text_is_predicted_as_its_most_probable_label_over_its_windows() -> None:
     task = built(ONE, max_length=8, stride=0)
     decoded = [[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.2, 0.2, 0.6]]
-    assert predicted(task, ["a b c d e f g h i j", "b"], decoded, 0.9) == [
+    assert predicted(task, ["a b c d e f g h i j", "b"], decoded, None) == [
         ["id", "label", "probability_a", "probability_b", "probability_c"],
         ["0", "b", "0.300000", "0.500000", "0.200000"],
         ["1", "c", "0.200000", "0.200000", "0.600000"],
@@ -151,12 +156,12 @@ def test_probabilities_are_averaged_over_the_windows_of_a_text() -> None:
     rows = task.encode(records, tokenizer)
     assert [row["record"] for row in rows] == [0, 0, 1]
     assert task.facts(rows)[0].counts == (1, 2)
-    scores = task.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], {})
+    scores = task.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], None)
     assert scores.metrics["accuracy"] == 1
     assert [(item.id, item.tp) for item in scores.items] == [("1", 1), ("2", 1)]
     assert scores.label_probabilities == pytest.approx({"1": 0.65, "2": 0.7}), "of the label b, and of a"
     tuned = built(records, positive="b", max_length=8, stride=0)
-    scores = tuned.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], {"threshold": 0.7})
+    scores = tuned.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], at(0.7))
     assert scores.metrics["f1_tuned"] == 0, "the mean is .65, the sum 1.3"
 
 
@@ -205,7 +210,7 @@ def test_pairs_of_three_classes_are_one_row_each_with_both_texts() -> None:
     assert first["cut"]
     assert [row["label"] for row in rows] == [1, 2, 0, 1, 2, 0], "classes in the order of their names"
     assert set(first["token_type_ids"]) == {0, 1}
-    assert task.score(records, rows, np.eye(3)[[1, 2, 0, 1, 2, 2]].tolist(), {}).metrics["accuracy"] == pytest.approx(
+    assert task.score(records, rows, np.eye(3)[[1, 2, 0, 1, 2, 2]].tolist(), None).metrics["accuracy"] == pytest.approx(
         5 / 6
     )
 
@@ -232,7 +237,7 @@ def test_predictions_of_one_class_are_collapsed() -> None:
     rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
     for last, is_collapsed in ((0.4, True), (0.6, False)):
         decoded = [[1 - positive, positive] for positive in (0.1, 0.2, last)]
-        assert task.score(records, rows, decoded, {"threshold": 0.15}).collapsed == is_collapsed
+        assert task.score(records, rows, decoded, at(0.15)).collapsed == is_collapsed
 
 
 @pytest.mark.parametrize("labels", [["1", "1"], ["0", "0"], ["0", "1", "2"], ["yes", "no"]])

@@ -1,0 +1,138 @@
+"""Which decision predictions are made with, and why: that of dev where it has enough evidence, or the user's choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, TypeAlias
+
+import numpy as np
+
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import InputError
+from dice_ray.metrics.calibration import estimated_prior
+from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD, FittedDecision
+from dice_ray.tasks.base import TaskBranch
+from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
+from dice_ray.terms import TermFacts
+
+Prior: TypeAlias = float | Literal["auto"] | None
+"""The share of positives where predictions are used; `auto` to estimate it, None to leave probabilities as they are."""
+_LEAST_PRIOR: Final = 1e-6
+
+
+def in_use(
+    decision: FittedDecision | None, task: TaskBranch, choice: float | str = "auto"
+) -> tuple[FittedDecision | None, Threshold | None]:
+    """The decision of predictions, whose `used` numbers they are made with, and its threshold where it has one.
+
+    Args:
+        decision: That of the run.
+        task: Of the run.
+        choice: A threshold, `tuned` for what dev chose, or `auto`: that only where `FittedDecision.is_used`, else 0.5, or 0
+            for the no-answer threshold of questions.
+
+    Raises:
+        InputError: The task has no threshold, or the choice is none of these.
+    """
+    if decision is None or "threshold" not in decision.tuned:
+        if choice == "tuned" and decision is not None:
+            return replace(decision, is_used=True), None
+        if choice != "auto":
+            raise InputError(f"a threshold must be for a task that has one, and {task.name} has none")
+        return decision, None
+    tuned, untuned = decision.tuned["threshold"], decision.untuned["threshold"]
+    on = f"{decision.support} positives of dev"
+    if choice == "tuned":
+        return replace(decision, is_used=True), Threshold(tuned, decision.support, f"tuned on {on}, as chosen")
+    if choice != "auto":
+        value = _number(choice, (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf))
+        reason = f"as chosen; tuned on {on} it is {tuned:.6g}"
+        chosen = replace(decision, tuned={"threshold": value}, is_used=True)
+        return chosen, Threshold(value, decision.support, reason)
+    if decision.is_used:
+        own = len(decision.tuned) - 1
+        more = f", and {own} labels have their own" if own else ""
+        return decision, Threshold(tuned, decision.support, f"tuned for {decision.metric} on {on}{more}")
+    if not task.uses_decision():
+        why = f"the tuned one, {tuned:.6g}, is tuned for {decision.metric}, and the run's score is {task.objective()}"
+    elif decision.support < NUM_FOLDS:
+        why = f"dev has {decision.support} positives, and needs {NUM_FOLDS} to tune one"
+    else:
+        why = (
+            f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, is not better"
+        )
+    return decision, Threshold(untuned, decision.support, why)
+
+
+def with_prior(
+    decision: FittedDecision | None,
+    prior: float | Literal["auto"],
+    config: RunConfig,
+    facts: Sequence[TermFacts],
+    predicted: Predictions,
+) -> FittedDecision:
+    """The decision with probabilities corrected to the share of positives where they are used.
+
+    Args:
+        decision: Of the predictions.
+        prior: That share, or `auto` to estimate it from the predictions.
+        config: Of the run.
+        facts: Of its training split.
+        predicted: The predictions without correction.
+
+    Raises:
+        InputError: The task has no positive class, or the share is none.
+    """
+    if decision is None or config.task.positive_label() is None or not isinstance(predicted, TablePredictions):
+        raise InputError("a prior must be for a task with a positive label (task.text_classification.positive)")
+    if decision.calibration.get("steps") and decision.share:
+        before = decision.share  # isotonic regression gives probabilities their mean on dev
+    else:
+        negatives, positives = facts[0].counts
+        weights = config.data.oversampling.weights([False] * negatives + [True] * positives)
+        before = sum(weights[negatives:]) / sum(weights)
+    if prior == "auto":
+        after = estimated_prior(np.array([row[-1] for row in predicted.rows], dtype=float), before)
+    else:
+        try:
+            after = float(prior)
+        except (TypeError, ValueError):
+            after = math.nan
+        if not 0 < after < 1:
+            raise InputError(f"a prior must be `auto` or a share of positives between 0 and 1, got {prior!r}")
+    # An estimate of 0 or 1 would leave no probability between them.
+    after = min(max(after, _LEAST_PRIOR), 1 - _LEAST_PRIOR)
+    return replace(decision, prior=(before, after))
+
+
+def notes(decision: FittedDecision | None) -> tuple[str, ...]:
+    """What predictions apply besides a threshold: one sentence each."""
+    if decision is None:
+        return ()
+    parts = []
+    if decision.calibration:
+        kind = "isotonic regression" if decision.calibration["steps"] else "temperature"
+        value = "" if decision.calibration["steps"] else f" {decision.calibration['temperature']:.3g}"
+        parts.append(f"probabilities: calibrated on dev by {kind}{value}")
+    if decision.prior:
+        before, after = decision.prior
+        parts.append(f"probabilities: corrected from {before:.3g} positive to {after:.3g}")
+    if "threshold" not in decision.tuned:
+        numbers = ", ".join(f"{name} {value:+.3g}" for name, value in decision.tuned.items() if ":" not in name)
+        what = numbers or "a shift of each class's logit"
+        why = "as fitted on dev" if decision.is_used else "untuned, as dev does not show that the fitted one is better"
+        parts.append(f"decision for {decision.metric}: {what}, {why}" if decision.is_used else f"decision: {why}")
+    return tuple(parts)
+
+
+def _number(choice: Any, limits: tuple[float, float]) -> float:
+    low, high = limits
+    try:
+        value = float(choice)
+    except (TypeError, ValueError):
+        value = math.nan
+    if not low <= value <= high:
+        raise InputError(f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}")
+    return value

@@ -1,0 +1,133 @@
+"""How the probabilities of texts become labels: by the thresholds or shifts of a decision, or untuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dice_ray.metrics.calibration import fit_calibration
+from dice_ray.metrics.classification import Counts, class_scores, confusion, label_counts, micro_and_macro
+from dice_ray.metrics.decisions import (
+    UNTUNED_THRESHOLD,
+    FittedDecision,
+    Numbers,
+    fit_classes,
+    fit_own_threshold,
+    fit_threshold,
+    thresholds,
+)
+from dice_ray.metrics.rules import Outcomes, OwnRule, Rule, ShiftRule
+from dice_ray.metrics.shifts import shifted
+
+_OwnValue: TypeAlias = Callable[[list[Any], list[Any]], float]
+"""The user's function of the labels and the predicted labels of all texts."""
+
+
+@dataclass(frozen=True)
+class TextDecider:
+    """What the decision of a task over texts is fitted for, and to what.
+
+    Attributes:
+        classes: The class names.
+        is_exclusive: Whether a text has one label, and not any number.
+        has_positive: Whether the second of two classes is the positive one.
+        rule: What it is fitted for.
+        metric: The name of its value.
+    """
+
+    classes: tuple[str, ...]
+    is_exclusive: bool
+    has_positive: bool
+    rule: Rule | OwnRule | ShiftRule
+    metric: str
+
+    def counted(self, of_classes_NC: NDArray[Any]) -> NDArray[Any]:
+        """The columns that are scored: of two classes the positive one."""
+        return of_classes_NC[:, 1:] if self.has_positive else of_classes_NC
+
+    def names(self, members_NC: NDArray[np.bool_]) -> list[Any]:
+        """The labels of each text, as users' functions take them."""
+        if self.is_exclusive:
+            return [self.classes[index] for index in members_NC.argmax(1).tolist()]
+        return [[self.classes[index] for index in np.flatnonzero(has_C)] for has_C in members_NC]
+
+    def fit(
+        self,
+        gold_NC: NDArray[np.bool_],
+        probabilities_NC: NDArray[np.floating],
+        calibration: Literal["none", "temperature", "isotonic"],
+        groups: Sequence[str] | None,
+        own_value: _OwnValue,
+    ) -> FittedDecision:
+        """The calibration and the decision of these probabilities on dev."""
+        stored: dict[str, Any] = {}
+        if calibration != "none":
+            fitted = fit_calibration(calibration, probabilities_NC, gold_NC, exclusive=self.is_exclusive)
+            probabilities_NC = fitted.apply(probabilities_NC, exclusive=self.is_exclusive)
+            stored = fitted.stored()
+        p_NC, has_NC = self.counted(probabilities_NC), self.counted(gold_NC)
+        match self.rule:
+            case ShiftRule():
+                decision = fit_classes(probabilities_NC, gold_NC.argmax(1), self.classes, self.metric, groups)
+            case OwnRule():
+                decision = fit_own_threshold(p_NC, has_NC, self.metric, partial(self._own, own_value), groups)
+            case _:
+                decision = fit_threshold(p_NC, has_NC, self.rule, self._labels, groups)
+        share = float(gold_NC[:, 1].mean()) if self.has_positive else None
+        return replace(decision, calibration=stored, share=share)
+
+    def chosen(
+        self, probabilities_NC: NDArray[np.floating], decision: FittedDecision | None = None, numbers: Numbers | None = None
+    ) -> NDArray[np.bool_]:
+        """`chosen_NC`: the predicted classes, with these numbers of the decision, or untuned."""
+        classes_C = np.arange(len(self.classes))
+        if decision is None or numbers is None:
+            if self.is_exclusive:
+                return np.asarray(probabilities_NC.argmax(-1)[:, None] == classes_C)
+            return np.asarray(probabilities_NC > UNTUNED_THRESHOLD)
+        probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self.is_exclusive)
+        if "threshold" not in numbers:
+            shifts_C = np.array([numbers[f"shift:{name}"] for name in self.classes])
+            return np.asarray(shifted(probabilities_NC, shifts_C)[:, None] == classes_C)
+        chosen_NC = np.asarray(self.counted(probabilities_NC) > thresholds(numbers, self._labels))
+        return np.concatenate([~chosen_NC, chosen_NC], 1) if self.has_positive else chosen_NC
+
+    def tuned_metrics(
+        self,
+        gold_NC: NDArray[np.bool_],
+        plain_NC: NDArray[np.bool_],
+        tuned_NC: NDArray[np.bool_],
+        own_value: _OwnValue,
+    ) -> dict[str, float]:
+        """The scores of tuned predictions; what the rule counts also for untuned and constant ones."""
+        if isinstance(self.rule, ShiftRule):
+            counts_CC = confusion(gold_NC.argmax(1), tuned_NC.argmax(1), len(self.classes))
+            return {f"{self.metric}_tuned": class_scores(counts_CC)[self.metric]}
+        outcomes = [Outcomes.of(self.counted(each), self.counted(gold_NC)) for each in (plain_NC, tuned_NC)]
+        plain, tuned = outcomes
+        scores = Counts(tuned.tp, tuned.fp, tuned.fn).scores
+        if not self.is_exclusive:
+            scores["macro_f1"] = micro_and_macro(label_counts(gold_NC, tuned_NC))["macro_f1"]
+        metrics = {f"{name}_tuned": value for name, value in scores.items()}
+        if isinstance(self.rule, Rule):
+            return metrics | self.rule.scores(plain, tuned)
+        return metrics | {f"{self.metric}_tuned": self._own(own_value, gold_NC, tuned_NC)}
+
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The labels that may have a threshold of their own."""
+        return () if self.is_exclusive else self.classes
+
+    def _own(self, value: _OwnValue, gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> float:
+        gold, predicted = (self._whole(each) for each in (gold_NC, predicted_NC))
+        return value(self.names(gold), self.names(predicted))
+
+    def _whole(self, counted_NC: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The members of both classes, from those of the positive one."""
+        is_of_one = self.has_positive and counted_NC.shape[1] == 1
+        return np.concatenate([~counted_NC, counted_NC], 1) if is_of_one else counted_NC
