@@ -30,8 +30,8 @@ def in_use(
     Args:
         decision: That of the run.
         task: Of the run.
-        choice: A threshold, `tuned` for what dev chose, or `auto`: that only where `FittedDecision.is_used`, else 0.5, or 0
-            for the no-answer threshold of questions.
+        choice: A threshold, `tuned` for what dev chose, or `auto`: that only where `FittedDecision.is_used`, else 0.5,
+            or 0 for the no-answer threshold of questions.
 
     Raises:
         InputError: The task has no threshold, or the choice is none of these.
@@ -51,7 +51,7 @@ def in_use(
         reason = f"as chosen; tuned on {on} it is {tuned:.6g}"
         chosen = replace(decision, tuned={"threshold": value}, is_used=True)
         return chosen, Threshold(value, decision.support, reason)
-    if decision.is_used:
+    if decision.is_used and task.uses_decision():
         own = len(decision.tuned) - 1
         more = f", and {own} labels have their own" if own else ""
         return decision, Threshold(tuned, decision.support, f"tuned for {decision.metric} on {on}{more}")
@@ -60,10 +60,8 @@ def in_use(
     elif decision.support < NUM_FOLDS:
         why = f"dev has {decision.support} positives, and needs {NUM_FOLDS} to tune one"
     else:
-        why = (
-            f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, is not better"
-        )
-    return decision, Threshold(untuned, decision.support, why)
+        why = f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, is not better"
+    return replace(decision, is_used=False), Threshold(untuned, decision.support, why)
 
 
 def with_prior(

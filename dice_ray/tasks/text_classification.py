@@ -288,7 +288,9 @@ class TextTask(Task[_Classified]):
             self.classes, config.labels == "one", config.positive is not None, config.rule(), config.decided_metric()
         )
 
-    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> FittedDecision:
+    def decide(
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> FittedDecision:
         labels, probabilities_NC = by_record(rows, decoded)
         of_record = documents(records)
         groups = [of_record[record.id] for record in records] if of_record else None

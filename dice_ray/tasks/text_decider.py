@@ -82,7 +82,10 @@ class TextDecider:
         return replace(decision, calibration=stored, share=share)
 
     def chosen(
-        self, probabilities_NC: NDArray[np.floating], decision: FittedDecision | None = None, numbers: Numbers | None = None
+        self,
+        probabilities_NC: NDArray[np.floating],
+        decision: FittedDecision | None = None,
+        numbers: Numbers | None = None,
     ) -> NDArray[np.bool_]:
         """`chosen_NC`: the predicted classes, with these numbers of the decision, or untuned."""
         classes_C = np.arange(len(self.classes))
