@@ -125,7 +125,7 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     assert chosen(few, "0.2") == "threshold 0.2: as chosen; tuned on 2 positives of dev it is 0.01"
     for wrong in ("half", "nan", 1.5, None):
         with pytest.raises(InputError, match=r"must be `auto`, `tuned` or a number from 0 to 1, got"):
-            chosen(wrong, **few)  # type: ignore[arg-type]
+            chosen(few, wrong)  # type: ignore[arg-type]
     predicted = replace(best, decision=few).predict(run / "new.tsv")
     assert predicted.threshold == Threshold(0.5, 2, "dev has 2 positives, and needs 5 to tune one")
     assert all((row["label"] == "1") == (float(row["probability_1"]) > 0.5) for row in predicted.plain())
