@@ -28,6 +28,8 @@ def init(
     text_columns: Sequence[str] = (),
     label_column: str | None = None,
     id_column: str | None = None,
+    group_column: str | None = None,
+    time_column: str | None = None,
     positive: str | None = None,
     encoding: str | None = None,
     format: str | None = None,
@@ -44,6 +46,8 @@ def init(
         text_columns: Column of the texts, twice for pairs; guessed where not given, as are the others.
         label_column: Column of the labels.
         id_column: Column of the ids, which predictions repeat; by default a record's id is its line.
+        group_column: Column of groups, such as customers: the records of one are never in two splits that are drawn.
+        time_column: Column of dates or numbers: dev and test, unless given, are the latest records.
         positive: Positive label.
         encoding: Encoding of the files.
         format: Reader of the files, such as conll.
@@ -72,7 +76,8 @@ def init(
     check_output(out, [each for each in (file, *splits.values()) if each is not None])
     if len(text_columns) > 2:
         raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
-    given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format)
+    by = {key: name for key, name in (("groups", group_column), ("time", time_column)) if name is not None}
+    given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format, by)
     starter = start(
         file, splits["dev"], splits["test"], given, name=name.partition(".")[0], on_bad_row=on_bad_row, url=url
     )

@@ -68,6 +68,8 @@ _SPELLED: Final = {
     "text_columns": _Spelling("--text-column", "COLUMN"),
     "label_column": _Spelling(metavar="COLUMN"),
     "id_column": _Spelling(metavar="COLUMN"),
+    "group_column": _Spelling("--group", "COLUMN"),
+    "time_column": _Spelling("--time", "COLUMN"),
     "positive": _Spelling(metavar="LABEL"),
     "format": _Spelling("--as", "READER"),
     "on_bad_row": _Spelling(kind=Literal["error", "skip"]),

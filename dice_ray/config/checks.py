@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from dice_ray import user_code
 from dice_ray.config.schema import RunConfig
+from dice_ray.data.formats import FORMATS
+from dice_ray.data.formats.columns import ColumnsBranch
 from dice_ray.errors import InputError, Problem, UnknownNameError
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
@@ -39,6 +41,13 @@ def check(config: RunConfig) -> list[Problem]:
     if data.test_share is not None and data.has("test"):
         must = "must be left out: data.source has a test split, and another one cannot be drawn"
         problems.append(Problem("data.test_share", must, str(data.test_share)))
+    for setting, column in data.split_columns().items():
+        if not isinstance(getattr(data.reader, "columns", None), ColumnsBranch):
+            known = ("hub", *(each.name for each in FORMATS if "columns" in each.model_fields))
+            must = f"must be left out: {data.reader.name} reads no records with columns, as these do"
+            problems.append(Problem(f"data.{setting}", must, str(column), known=known))
+        elif setting == "time" and not data.drawn():
+            problems.append(Problem("data.time", "must be left out: data.source lacks no split", str(column)))
     tasks = branches_of(TaskConfig)
     positive = [f"task.{name}.positive" for name, each in tasks.items() if "positive" in each.model_fields]
     must = f"must be none for a task without a positive class ({' or '.join(positive)})"

@@ -98,6 +98,9 @@ def start(
     values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
+    uses = [column for kind in reader.get("columns", {}).values() for column in kind.values()]
+    are_numbers = any(isinstance(column, int) for column in uses)
+    values["data"] |= {key: int(name) if are_numbers else name for key, name in given.splits.items()}
     name = name or file.name.partition(".")[0]
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
@@ -229,9 +232,9 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
         "`encoder: minilm` (English), a model of the Hugging Face hub or a folder of weights, with lr 3e-5.",
     }
     if not splits.test:
+        who = "the latest fifth is the" if drawn and "latest" in drawn else "each of its seeds draws its own"
         why["data"] += (
-            " A study needs `test: FILE`, or `test_share: 0.2` beside `source`, with which each of its seeds draws its "
-            "own test split."
+            f" A study needs `test: FILE`, or `test_share: 0.2` beside `source`, with which {who} test split."
         )
     if bad_row:
         num = sum(read.num_malformed for read in splits.report.read.values())

@@ -120,9 +120,10 @@ class Records(_StoredSequence[Record]):
         return next(self._items(self.table.batch(number).slice(position, 1)))
 
     def _items(self, batch: pa.RecordBatch) -> Iterator[Record]:
+        # Entries of older versions lack the document of texts and pairs, which is the last field.
         columns = (
-            _as_tuples(column.to_pylist(), kind)
-            for column, kind in zip(batch.columns, self._types.values(), strict=True)
+            _as_tuples(column.to_pylist(), self._types[name])
+            for name, column in zip(batch.schema.names, batch.columns, strict=True)
         )
         return map(self._kind, *columns)
 

@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +50,14 @@ class Drawable:
         note: What is done with documents, for the load report; empty if there are too few of them, or none.
     """
 
-    groups: Hashes | _Numbers
+    groups: NDArray[Any]
     strata: _Numbers
     note: str = ""
 
     @classmethod
-    def of(cls, records: Sequence[Record], documents: Hashes, shares: Mapping[str, float]) -> Self:
+    def of(
+        cls, records: Sequence[Record], documents: Hashes, shares: Mapping[str, float], groups: int | str | None = None
+    ) -> Self:
         """The groups and strata of records, which are read twice.
 
         Args:
@@ -63,28 +65,32 @@ class Drawable:
             documents: The document of each record, `NO_DOCUMENT` for none.
             shares: The share of each split. Documents are kept whole only if the smallest split can hold one of them,
                 also after documents that share a text are joined; else records are grouped by text alone.
+            groups: The column of `documents`, if the user names one: then it is these that are kept whole.
         """
-        groups, counts = array("q"), Counter[str]()
+        texts, counts = array("q"), Counter[str]()
         for record in records:
-            groups.append(hash(_same_text(record)))
+            texts.append(hash(_same_text(record)))
             counts.update(_labels(record))
         # Equally frequent labels in the order of the file, which is the same in every process.
         ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
         strata = np.fromiter(
             (min((ranks[label] for label in _labels(each)), default=len(ranks)) for each in records), np.int32
         )
-        by_text, in_document = np.frombuffer(groups, np.int64), documents != NO_DOCUMENT
+        by_text, in_document = np.frombuffer(texts, np.int64), documents != NO_DOCUMENT
         smallest = min(shares.values())
         num_documents = len(np.unique(documents[in_document]))
-        if num_documents * smallest < 1:
+        what = "documents" if groups is None else f"groups by `{groups}`"
+        if groups is None and num_documents * smallest < 1:
             return cls(by_text, strata)
         joined = _joined(by_text, np.where(in_document, documents, by_text))
         num_joined = len(np.unique(joined[in_document]))
         if num_joined < num_documents and (
             num_joined * smallest < 1 or np.bincount(joined).max() > _MAX_JOINED * len(joined)
         ):
+            if groups is not None:
+                return cls(documents, strata, f", {what} whole, equal texts not, as most of these groups share some")
             return cls(by_text, strata, ", documents not whole, as most of them share texts")
-        return cls(joined, strata, ", documents whole")
+        return cls(joined, strata, f", {what} whole")
 
     def without(self, is_drawn: NDArray[np.bool_]) -> Self:
         """What is left after a draw."""
@@ -118,6 +124,16 @@ class Drawable:
         if not chosen.any() and len(sizes) > 1:
             chosen[by_stratum[-1][0]] = True
         is_drawn: NDArray[np.bool_] = chosen[members]
+        return is_drawn
+
+
+class Latest(Drawable):
+    """Records of which the latest are drawn: the groups are their times, and the strata are not used."""
+
+    def draw(self, share: float, seed: int) -> NDArray[np.bool_]:
+        times, counts = np.unique(self.groups, return_counts=True)
+        num_since = counts[::-1].cumsum()[::-1]
+        is_drawn: NDArray[np.bool_] = self.groups >= times[np.abs(num_since - share * len(self.groups)).argmin()]
         return is_drawn
 
 

@@ -116,7 +116,8 @@ class HubConfig(Branch):
             for use, column in self.columns.used().items():
                 columns = loaded[name].column_names
                 if str(column) not in columns:
-                    setting = f"data.source.hub.columns.{self.columns.name}.{use}"
+                    of_record = f"source.hub.columns.{self.columns.name}.{use}"
+                    setting = f"data.{use if use in ('groups', 'time') else of_record}"
                     what = f"a column {str(column)!r} in the split {name!r} of {self.title}"
                     raise _missing(setting, what, str(column), columns)
         return splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from dice_ray.data.formats.base import Labels, ReaderBranch
 from dice_ray.data.formats.columns import ID, PairColumns, TextColumns
@@ -15,7 +15,6 @@ from dice_ray.data.formats.rows import ArrowConfig, JsonlConfig, ParquetConfig, 
 from dice_ray.data.formats.spans import WORD, SpanSettings
 from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.text import binary_format, undecoded
-from dice_ray.data.formats.words import SpanRows, WordColumns
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.reading import OnBadRow, gather
 from dice_ray.data.records import (
@@ -97,11 +96,8 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
 
 def _named_columns(config: DataConfig) -> RowColumnsConfig:
     """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
-    reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
-    if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
-        columns = reader.columns
-        if not isinstance(columns, WordColumns | SpanRows):  # in memory a row is a sentence
-            return columns
+    if isinstance(columns := getattr(config.reader, "columns", None), get_args(get_args(RowColumnsConfig)[0])):
+        return cast(RowColumnsConfig, columns)
     kind = config.yields()
     if kind not in _COLUMNS:
         raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")
@@ -110,9 +106,7 @@ def _named_columns(config: DataConfig) -> RowColumnsConfig:
 
 def id_column(config: DataConfig) -> str:
     """The name of the column of ids: that of the data, by default `id`."""
-    source = config.source
-    columns = getattr(source.reader if isinstance(source, FilesConfig) else source, "columns", None)
-    column = getattr(columns, "id", None)
+    column = getattr(getattr(config.reader, "columns", None), "id", None)
     return column if isinstance(column, str) else ID
 
 
@@ -157,8 +151,7 @@ def _words(line: str) -> list[str]:
 
 def _has_spans(config: DataConfig) -> bool:
     """Whether the data are texts with spans, which are split into words at symbols too."""
-    reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
-    return isinstance(reader, SpanSettings) or isinstance(getattr(reader, "columns", None), SpanSettings)
+    return any(isinstance(each, SpanSettings) for each in (config.reader, getattr(config.reader, "columns", None)))
 
 
 def _check_utf_8(number: str, text: str) -> None:

@@ -16,19 +16,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
-from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
+from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, Latest
 from dice_ray.data.formats.base import UNLABELLED, Bad, Drop, Kept, RowResult
+from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.text import BadRowError, RowPlace, undecoded, unreadable
-from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally, where
-from dice_ray.errors import DataError
+from dice_ray.data.records import MALFORMED, LoadReport, ReadReport, Record, RowTally, digest, where
+from dice_ray.errors import DataError, counted
 
 _ItemT = TypeVar("_ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
@@ -171,7 +172,12 @@ def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple
 
 
 def store_splits(
-    sources: Mapping[str, SplitSource], kind: type[Record], shares: Mapping[str, float], seed: int, folder: Path
+    sources: Mapping[str, SplitSource],
+    kind: type[Record],
+    shares: Mapping[str, float],
+    seed: int,
+    folder: Path,
+    by: Mapping[str, Column] = MappingProxyType({}),
 ) -> tuple[LoadReport, str]:
     """Read every split into an Arrow file of the folder, and draw the missing ones from the training split.
 
@@ -181,56 +187,67 @@ def store_splits(
         shares: The share of each split to be drawn, in this order, each of what the previous ones left.
         seed: The seed of the draws.
         folder: The folder to write to.
+        by: The columns of the groups and times of the rows, by the names of their settings.
 
     Returns:
         The report, and the digest of all splits.
 
     Raises:
-        DataError: A split has no record, or a row is bad.
+        DataError: A split has no record, or cannot be drawn with groups or times kept whole, or a row is bad.
     """
-    reports, contents = dict[str, ReadReport](), dict[str, Hashes]()
-    documents = array("q")
+    reports, contents, groups = dict[str, ReadReport](), dict[str, Hashes](), dict[str, Hashes]()
+    times = list[NDArray[Any]]()
     for split, source in sources.items():
-        reader, content_hashes = _SplitReader(source), array("q")
+        reader, content_hashes, documents = _SplitReader(source), array("q"), array("q")
         with ArrowWriter(folder / f"{split}.arrow") as file:
             for rows in reader.chunks():
                 file.write(batch_of_records([row.record for row in rows]))
                 content_hashes.extend(hash(row.record.content) for row in rows)
-                if split == "train" and shares:
+                if "groups" in by or (split == "train" and shares):
                     documents.extend(NO_DOCUMENT if row.document is None else hash(row.document) for row in rows)
+                if split == "train" and "time" in by:
+                    times.append(np.array([row.time for row in rows]))
         reports[split], contents[split] = reader.report(), np.frombuffer(content_hashes, np.int64)
+        groups[split] = np.frombuffer(documents, np.int64)
     _refuse_empty(contents, reports)
-    note = ""
-    if shares:
-        left = Drawable.of(
-            Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares
-        )
-        del documents  # the draw takes most of the memory
-        note = left.note
+    if {each.dtype.kind for each in times} not in (set(), {"f"}, {"M"}):
+        raise DataError(f"data.time: the values of {by['time']!r} must all be dates or all be numbers, got both")
+    if times:
+        left: Drawable = Latest(np.concatenate(times), np.zeros(len(contents["train"]), np.int32))
+    elif shares:
+        records = Records(ArrowTable(folder / "train.arrow"), kind)
+        left = Drawable.of(records, groups["train"], shares, by.get("groups"))
+    del documents  # the draw takes most of the memory
+    if "groups" not in by:
+        groups.clear()
+    drawn, num_left_out = dict[str, str](), 0
     for split, share in shares.items():
-        is_drawn = left.draw(share, seed)
-        contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
-        left = left.without(is_drawn)
+        is_drawn, how = left.draw(share, seed), f"{share:g} of {'the rest' if drawn else 'train'}"
+        stays = ~is_drawn
+        if by:
+            _refuse_far(split, share, is_drawn, left.groups, by)
+        if groups:  # by time, a group may be in several splits: in train it is left out
+            stays &= ~np.isin(groups["train"], groups["train"][is_drawn])
+            num_left_out += int((~stays & ~is_drawn).sum())
+            groups |= {"train": groups["train"][stays], split: groups["train"][is_drawn]}
+        if times:
+            since = str(left.groups[is_drawn].min()).removesuffix("T00:00:00").removesuffix(".0")
+            drawn[split] = f"the latest {how} by `{by['time']}`, from {since} on, for every seed"
+        else:
+            drawn[split] = f"{how}, drawn with seed {seed}, stratified by label{left.note}"
+        contents |= {"train": contents["train"][stays], split: contents["train"][is_drawn]}
+        left = left.without(~stays)
         _refuse_empty(contents, reports)
-        _move_drawn(folder, split, is_drawn)
+        _divide(folder, {"train": stays, split: is_drawn})
     report = LoadReport(
         read=reports,
         sizes={split: len(hashes) for split, hashes in contents.items()},
-        drawn={
-            split: (
-                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label{note}"
-            )
-            for number, (split, share) in enumerate(shares.items())
-        },
+        drawn=drawn,
         shared=count_shared(contents),
+        groups=_lines_on_groups(by["groups"], groups, num_left_out) if groups else [],
     )
-    digest = Digest()
-    for split in ("train", "dev", "test"):
-        if split in contents:
-            for chunk in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
-                digest.add(chunk)
-        digest.end()  # also for a split that does not exist, which counts as empty
-    return report, str(digest)
+    stored = {split: Records(ArrowTable(folder / f"{split}.arrow"), kind) for split in contents}
+    return report, digest([stored.get(split, ()) for split in ("train", "dev", "test")], by)
 
 
 def chunked(items: Iterable[_ItemT]) -> Iterator[list[_ItemT]]:
@@ -240,17 +257,46 @@ def chunked(items: Iterable[_ItemT]) -> Iterator[list[_ItemT]]:
         yield chunk
 
 
-def _move_drawn(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
-    """Move the drawn records of the training split into the file of their split."""
+def _divide(folder: Path, parts: Mapping[str, NDArray[np.bool_]]) -> None:
+    """Divide the records of the training split into the files of these splits."""
     whole = (folder / "train.arrow").rename(folder / "whole.arrow")
-    first = 0
-    with ArrowWriter(folder / "train.arrow") as train, ArrowWriter(folder / f"{split}.arrow") as other:
-        for batch in ArrowTable(whole).batches():
-            of_batch = pa.array(is_drawn[first : first + batch.num_rows])
-            train.write(batch.filter(pa.compute.invert(of_batch)))
-            other.write(batch.filter(of_batch))
-            first += batch.num_rows
+    for split, is_in in parts.items():
+        first = 0
+        with ArrowWriter(folder / f"{split}.arrow") as file:
+            for batch in ArrowTable(whole).batches():
+                file.write(batch.filter(pa.array(is_in[first : first + batch.num_rows])))
+                first += batch.num_rows
     whole.unlink()
+
+
+def _lines_on_groups(column: Column, groups: Mapping[str, Hashes], num_left_out: int) -> list[str]:
+    """What the load report says of groups, with a warning for those that are in two splits."""
+    unique = {split: np.unique(hashes) for split, hashes in groups.items()}
+    _, sizes = np.unique(np.concatenate([*groups.values()]), return_counts=True)
+    lines = [f"  {counted(len(sizes), 'group')} by `{column}`, largest {100 * sizes.max() / sizes.sum():.2g} %"]
+    if num_left_out:
+        lines.append(f"  {counted(num_left_out, 'record')} left out of train, whose groups occur in a later split")
+    for pair, count in count_shared(unique).items():
+        first, _, second = pair.partition(" and ")
+        found = f"{count:,} of {counted(len(unique[second]), 'group')} of {second} also occur in {first}"
+        lines.append(f"Warning: {found} (data.groups): scores on {second} may be too high for new groups.")
+    return lines
+
+
+def _refuse_far(
+    split: str, share: float, is_drawn: NDArray[np.bool_], groups: NDArray[Any], by: Mapping[str, Column]
+) -> None:
+    """Raise a DataError for a split that is far from its share because groups or times are kept whole."""
+    wanted, num = share * len(is_drawn), int(is_drawn.sum())
+    if wanted / 2 <= num <= max(2 * wanted, 1):
+        return
+    setting, part = ("time", "time") if "time" in by else ("groups", "group that shares no text with others")
+    _, sizes = np.unique(groups, return_counts=True)
+    raise DataError(
+        f"data.{setting}: {split} must have about {share:g} of {counted(len(is_drawn), 'record')}, with those of one "
+        f"{by[setting]!r} together, and the draw gives {num:,}: the largest {part} has {sizes.max():,}, and there are "
+        f"{len(sizes):,}. Set another data.{split}_share, or give a {split} file"
+    )
 
 
 def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadReport]) -> None:

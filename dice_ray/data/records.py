@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,12 +15,13 @@ from dice_ray.errors import counted
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
-    """Two sentences and their label; the label is empty if labels were not read."""
+    """Two sentences and their label, empty if labels were not read; the document is the group by `data.groups`."""
 
     id: str
     first: str
     second: str
     label: str
+    document: str = field(default="", repr=False)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -35,11 +36,15 @@ class PairRecord:
 
 @dataclass(frozen=True, slots=True)
 class TextRecord:
-    """A text and its labels: one, or any number in multi-label data; none if labels were not read."""
+    """A text and its labels: one, or any number in multi-label data; none if labels were not read.
+
+    The document is the group by `data.groups`.
+    """
 
     id: str
     text: str
     labels: tuple[str, ...]
+    document: str = field(default="", repr=False)
 
     @property
     def content(self) -> tuple[str, ...]:
@@ -166,9 +171,7 @@ def record_text(record: Record) -> str:
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
-    known = {
-        each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord | NestedRecord)
-    }
+    known = {each.id: each.document for each in records if not isinstance(each, QueryRecord)}
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 
@@ -250,6 +253,7 @@ class LoadReport:
         altered: How the training split was altered, if it was.
         rarest: The rarest class of dev and test, where they were counted.
         unseen: The number of items of dev and test of each class that train lacks, where they were counted.
+        groups: What was counted of the groups that a column names, a line for each.
     """
 
     read: dict[str, ReadReport]
@@ -260,6 +264,7 @@ class LoadReport:
     altered: str | None = None
     rarest: dict[str, Rarest] = field(default_factory=dict)
     unseen: dict[str, dict[str, int]] = field(default_factory=dict)
+    groups: list[str] = field(default_factory=list)
 
     def few_items(self) -> str | None:
         """A warning if the rarest class of dev or test has so few items that its score is a matter of chance."""
@@ -299,6 +304,7 @@ class LoadReport:
         lines = [warning] if (warning := self.few_items()) else []
         lines.append(f"data: {sizes} records{f' ({drawn})' if drawn else ''}")
         lines += [f"  train: {self.altered}"] if self.altered else []
+        lines += self.groups
         for read in self.read.values():
             for verb, tallies in (("dropped", read.dropped), ("noted", read.noted)):
                 lines += [
@@ -334,20 +340,18 @@ class Splits:
     digest: str
 
 
-class Digest:
-    """A hash of records in their order, the same on every machine and Python; `end` closes each split."""
+def digest(splits: Iterable[Iterable[Record]], by: Mapping[str, int | str] | None = None) -> str:
+    """A hash of the records of each split in their order, the same on every machine and Python.
 
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-
-    def add(self, records: Sequence[Record]) -> None:
-        # Not the document, which older versions did not store: the digest of the same data must stay the same.
-        names = [item.name for item in fields(records[0]) if item.name != "document"] if records else []
-        written = [json.dumps([getattr(record, name) for name in names]) for record in records]
-        self._hash.update("".join(written).encode())
-
-    def end(self) -> None:
-        self._hash.update(b"\n")
-
-    def __str__(self) -> str:
-        return self._hash.hexdigest()[:16]
+    Args:
+        splits: Train, dev and test; one that does not exist is empty.
+        by: The columns that the splits are drawn by, if there are any: they, and the groups, are part of the hash.
+    """
+    result, names = hashlib.sha256(json.dumps(by).encode() if by else b""), list[str]()
+    for records in splits:
+        for record in records:
+            # Older versions did not store the document: the digest of the same data must stay the same.
+            names = names or [each.name for each in fields(record) if by or each.name != "document"]
+            result.update(json.dumps([getattr(record, name) for name in names]).encode())
+        result.update(b"\n")
+    return result.hexdigest()[:16]

@@ -7,6 +7,7 @@ matter. The key is computed again after reading: a file that changed meanwhile w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
@@ -18,16 +19,18 @@ from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
 from dice_ray.data import cache
-from dice_ray.data.arrow import ArrowWriter, Records, batch_of_records
+from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
 from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.formats import ReaderConfig
+from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.split_columns import WithSplitColumns
 from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, store_splits
-from dice_ray.data.records import Digest, LoadReport, Record, Splits
+from dice_ray.data.records import LoadReport, Record, Splits, digest
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.data.urls import expand_path, expanded, fetched, version
 from dice_ray.errors import DataError, meant
@@ -162,6 +165,11 @@ class DataConfig(Settings):
         dev_share: The share of the remaining training split to draw as dev split, for a source without one. Both are
             drawn stratified by label; records of the same text, and documents, stay whole.
         split_seed: The seed of these draws; with `test_share`, each seed of a study draws its own splits.
+        groups: The column of groups, such as customers or documents: the records of one are never in two splits that
+            are drawn, and confidence intervals on new data are for new groups.
+        time: The column of dates or numbers by which the latest records are the test split, and the latest of the rest
+            the dev split, in place of a draw: they are the same with every seed. With `groups`, records of train whose
+            group occurs later are left out.
         imbalance: Drops or adds training records of a class; dev and test stay as they are.
         augment: How added records are made.
         oversampling: How often the training records of each class are sampled.
@@ -171,6 +179,8 @@ class DataConfig(Settings):
     test_share: float | None = Field(default=None, gt=0, lt=1)
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     split_seed: int = 0
+    groups: Column | None = None
+    time: Column | None = None
     imbalance: ImbalanceConfig = AsReadConfig()
     augment: AugmentConfig = AugmentConfig()
     oversampling: OversamplingConfig = NoneConfig()
@@ -178,6 +188,11 @@ class DataConfig(Settings):
     def yields(self) -> type[Record]:
         """The type of the records, known before anything is read."""
         return self.source.yields()
+
+    @property
+    def reader(self) -> Any:
+        """The reader of files, or another source: a hub has columns as some readers do."""
+        return self.source.reader if isinstance(self.source, FilesConfig) else self.source
 
     def has(self, split: str) -> bool:
         """Whether the source itself has this split."""
@@ -188,9 +203,28 @@ class DataConfig(Settings):
         shares = {"test": self.test_share, "dev": None if self.has("dev") else self.dev_share}
         return {split: share for split, share in shares.items() if share is not None}
 
+    def split_columns(self) -> dict[str, Column]:
+        """The columns that splits are drawn by, by the names of their settings."""
+        columns = {"groups": self.groups, "time": self.time}
+        return {setting: column for setting, column in columns.items() if column is not None}
+
+    def read(self) -> dict[str, SplitSource]:
+        """Each split of the source, with the columns that splits are drawn by; only train needs times."""
+
+        def with_columns(by: Mapping[str, Column]) -> dict[str, SplitSource]:
+            if not by:
+                return self.source.read()
+            reader = self.reader.model_copy(update={"columns": WithSplitColumns(self.reader.columns, by)})
+            source = self.source
+            return (source.model_copy(update={"reader": reader}) if isinstance(source, FilesConfig) else reader).read()
+
+        by = self.split_columns()
+        others = {setting: column for setting, column in by.items() if setting != "time"}
+        return {**with_columns(others), "train": with_columns(by)["train"]}
+
     def test_per_train(self) -> float | None:
-        """The ratio of test to training records if both are drawn from one split, else None."""
-        if self.test_share is None:
+        """The ratio of test to training records if both are drawn at random from one split, else None."""
+        if self.test_share is None or self.time is not None:
             return None
         return self.test_share / (1 - self.test_share) / (1 - self.drawn().get("dev", 0.0))
 
@@ -206,7 +240,8 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     result: dict[str, Any] = {
         source.name: source.key(),
         "drawn": config.drawn(),
-        "split_seed": config.split_seed,
+        "split_seed": 0 if config.time is not None else config.split_seed,
+        **config.split_columns(),
     }
     if config.drawn():
         result["draw"] = METHOD
@@ -231,10 +266,12 @@ def load(config: DataConfig, positive: str | None = None, name: str | None = Non
     key_before, kind = key(as_read), config.yields()
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-        report, digest = store_splits(config.source.read(), kind, config.drawn(), config.split_seed, folder)
+        report, found = store_splits(
+            config.read(), kind, config.drawn(), config.split_seed, folder, config.split_columns()
+        )
         if key(as_read) != key_before:
             raise DataError(f"the files of {config.source.title} must not change while they are read, but one did")
-        return report.sizes, {"report": report.plain(), "digest": digest}
+        return report.sizes, {"report": report.plain(), "digest": found}
 
     entry = cache.get_or_write("records", key_before, {"data": name or config.source.title}, write)
     records = {split: Records(table, kind) for split, table in entry.tables.items()}
@@ -256,18 +293,14 @@ def _alter_train(config: DataConfig, as_read: Splits, positive: str | None, name
         }
         held_out_contents = {value for hashes in held_out.values() for value in hashes.tolist()}
         altered = alter(imbalance, config.augment, as_read.train, held_out_contents, positive_label)
-        digest, contents = Digest(), list[int]()
+        contents = list[int]()
         with ArrowWriter(folder / "train.arrow") as file:
             for records in chunked(chain((as_read.train[index] for index in altered.kept), altered.added)):
                 file.write(batch_of_records(records))
-                digest.add(records)
                 contents += (hash(record.content) for record in records)
-        digest.end()
-        # The digest is that of all splits, in the order of `store_splits`, although only one is written.
-        for split in (as_read.dev, as_read.test):
-            for records in chunked(split):
-                digest.add(records)
-            digest.end()
+        # The digest is that of all splits, although only one is written.
+        train = Records(ArrowTable(folder / "train.arrow"), config.yields())
+        of_all = digest((train, as_read.dev, as_read.test), config.split_columns())
         all_contents: dict[str, Hashes] = {"train": np.array(contents), **held_out}
         report = replace(
             as_read.report,
@@ -275,7 +308,7 @@ def _alter_train(config: DataConfig, as_read: Splits, positive: str | None, name
             shared=count_shared(all_contents),
             altered=altered.description,
         )
-        return {"train": len(contents)}, {"report": report.plain(), "digest": str(digest)}
+        return {"train": len(contents)}, {"report": report.plain(), "digest": of_all}
 
     entry = cache.get_or_write("records", key(config, positive), {"data": name or config.source.title}, write)
     train, report = Records(entry.tables["train"], config.yields()), LoadReport.of(entry.holds["report"])

@@ -40,6 +40,8 @@ class Tables:
         text_columns: The column of the texts, or the two columns of pairs; guessed where not given, as are the others.
         label_column: The column of the labels.
         id_column: The column of the ids; by default a record's id is its row.
+        group_column: The column of groups: the records of one are never in two splits that are drawn.
+        time_column: The column of dates or numbers by which the latest records are drawn as dev.
         positive: The positive label.
         preset: A shipped preset's name, or a YAML file: its settings are used with these data in place of its own. By
             default only what was guessed is set.
@@ -55,6 +57,8 @@ class Tables:
     positive: str | None = None
     preset: str | Path | None = None
     name: str = "table"
+    group_column: str | None = None
+    time_column: str | None = None
 
 
 if TYPE_CHECKING:
@@ -80,12 +84,13 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
 
     if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
         raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
-    given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive)
+    by = {key: name for key, name in (("groups", data.group_column), ("time", data.time_column)) if name is not None}
+    given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive, splits=by)
     parent = given_folder()
     with tempfile.TemporaryDirectory(dir=parent) as scratch:
         unfinished = Path(scratch) / "whole"
         unfinished.mkdir()
-        content = hashlib.sha256(repr((given, below)).encode())
+        content = hashlib.sha256(repr((given, below, *by.items())).encode())
         splits = {"train": data.train, "dev": data.dev, "test": data.test}
         for split in (split for split, table in splits.items() if table is not None):
             file = unfinished / f"{split}.parquet"

@@ -369,5 +369,5 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
         if (section := path.partition(".")[0]) in NEUTRAL_SECTIONS:
             must = f"must not be set: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
-        if path == "data.test_share":
+        if path in ("data.test_share", "data.groups", "data.time"):
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)

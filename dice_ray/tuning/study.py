@@ -200,8 +200,8 @@ class StudyPlan(Plan):
 
     def seeded(self, variant: str | None) -> tuple[str, ...]:
         sections = (layer.values.get("data") for layer in self.below(variant))
-        shares = [data["test_share"] for data in sections if isinstance(data, Mapping) and "test_share" in data]
-        is_drawn = bool(shares) and shares[-1] is not None
+        data = {key: value for section in sections if isinstance(section, Mapping) for key, value in section.items()}
+        is_drawn = data.get("test_share") is not None and data.get("time") is None
         return ("training.seed", "data.split_seed") if is_drawn else ("training.seed",)
 
     def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:

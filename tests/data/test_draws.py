@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, _same_text
+from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, Latest, _same_text
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
 
 
@@ -147,3 +147,36 @@ def test_documents_that_nearly_all_share_a_text_are_not_whole() -> None:
     dev = drawn(records, 0.2, documents=documents)
     assert len(dev) == 200
     assert "All rights reserved" not in {record.text for record in dev if isinstance(record, TextRecord)}
+
+
+@pytest.mark.parametrize("num_texts", [2000, 30], ids=["few shared texts", "most groups share a text"])
+def test_groups_that_the_user_names_are_never_on_two_sides(num_texts: int) -> None:
+    """Documents are given up where most of them share texts, or where a split could not hold one: groups never are."""
+    for seed in range(200):
+        state = random.Random(seed)
+        num_groups = state.randint(4, 60)
+        groups = np.array([min(int(state.paretovariate(1)), num_groups) for _ in range(300)])
+        records: list[Record] = [
+            TextRecord(str(n), f"text {state.randrange(num_texts)}", (state.choice("aab"),)) for n in range(300)
+        ]
+        left = Drawable.of(records, groups, {"test": 0.2, "dev": 0.1}, "customer")
+        assert ", groups by `customer` whole" in left.note
+        is_test = left.draw(0.2, seed)
+        rest = groups[~is_test]
+        is_dev = left.without(is_test).draw(0.1, seed)
+        sides = [set(groups[is_test].tolist()), set(rest[is_dev].tolist()), set(rest[~is_dev].tolist())]
+        assert len(set.union(*sides)) == sum(map(len, sides)), seed
+
+
+@given(
+    times=st.lists(st.integers(0, 30), min_size=2, max_size=60).filter(lambda times: len(set(times)) > 1),
+    share=st.floats(0.05, 0.45),
+)
+def test_the_latest_records_are_drawn_with_all_of_their_time(times: list[int], share: float) -> None:
+    moments = np.array(times, dtype="datetime64[s]")
+    is_drawn = Latest(moments, np.zeros(len(times), np.int32)).draw(share, 0)
+    assert is_drawn.any()
+    before, after = moments[~is_drawn], moments[is_drawn]
+    assert not len(before) or before.max() < after.min()
+    nearest = min(abs(int((moments >= each).sum()) - share * len(times)) for each in moments)
+    assert abs(len(after) - share * len(times)) == pytest.approx(nearest)

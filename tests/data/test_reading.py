@@ -24,9 +24,9 @@ from dice_ray.data.records import (
     RowTally,
     TaggedRecord,
     TextRecord,
+    digest,
 )
 from dice_ray.errors import DataError
-from tests.data.digests import digest
 
 RECORDS: list[list[Record]] = [
     [PairRecord(str(number), f"a{number}", "😀\u200b\u2028", "1") for number in range(5)],

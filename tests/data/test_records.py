@@ -17,10 +17,10 @@ from dice_ray.data.records import (
     RowTally,
     TaggedRecord,
     TextRecord,
+    digest,
     documents,
     record_text,
 )
-from tests.data.digests import digest
 
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},
@@ -40,6 +40,8 @@ def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> No
     assert documents([question("a", "8f2"), question("b", "8f2"), question("c", "91a")])["b"] == "8f2"
     assert documents([question("a", "8f2"), question("c", "91a")]) == {}, "nothing is shared"
     assert documents([TextRecord("a", "", ())]) == {}
+    texts = [TextRecord("1", "a", ("x",), "Ann"), TextRecord("2", "b", ("x",), "Ann")]
+    assert documents(texts) == {"1": "Ann", "2": "Ann"}, "the group that the user names"
     sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
     assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
     assert documents([replace(sentence, document="") for sentence in sentences]) == {}
@@ -59,6 +61,14 @@ def test_the_digest_of_data_is_that_of_versions_without_documents() -> None:
     assert digest([[sentence]]) == digest([[replace(sentence, document="3")]])
     written = json.dumps(["4", ["a"], ["O"]]).encode() + b"\n"
     assert digest([[sentence]]) == hashlib.sha256(written).hexdigest()[:16]
+
+
+def test_the_digest_of_splits_by_columns_is_of_these_and_of_the_groups() -> None:
+    """With splits of one's own, groups change intervals but no record: a study must not mix them."""
+    rows = [[TextRecord("1", "a", ("x",), group)] for group in ("", "Ann", "Bob")]
+    columns = [None, {"groups": "who"}, {"groups": "whom"}, {"time": "when"}]
+    digests = [digest([each], by) for each in rows for by in columns]
+    assert len(set(digests)) == 10, "without columns, the three have the same"
 
 
 def test_a_clean_load_is_a_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,10 @@ import pytest
 
 from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
-from dice_ray.data.records import PairRecord
+from dice_ray.data.records import PairRecord, digest
 from dice_ray.data.sources import DataConfig, FilesConfig, key, load
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
-from tests.data.digests import digest
 
 HEAD = "sentence1\tsentence2\tlabel\n"
 
@@ -55,6 +55,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "altered": None,
         "rarest": {},
         "unseen": {},
+        "groups": [],
     }
 
 
@@ -142,6 +143,83 @@ def test_documents_of_tagged_sentences_stay_whole(reader: str, mark: str, senten
     splits = load(DataConfig.model_validate({"source": source}))
     train, dev = ({record.words[0].split("x")[0] for record in split} for split in (splits.train, splits.dev))
     assert (len(splits.dev), len(dev), train & dev) == (20, 2, set())
+
+
+def tickets(folder: Path, name: str, rows: list[tuple[str, int, str]]) -> None:
+    """A table of a customer, a day and a text in each row."""
+    lines = [
+        f"{customer},2024-01-{day:02},{text},{'yes' if n % 4 == 0 else 'no'}"
+        for n, (customer, day, text) in enumerate(rows)
+    ]
+    (folder / name).write_text("\n".join(["customer,day,text,label", *lines]))
+
+
+def by(folder: Path, test: str | None = None, **settings: Any) -> DataConfig:
+    reader = {"tables": {"quoting": False, "delimiter": ",", "columns": {"text": {"text": "text"}}}}
+    files = {"folder": str(folder), "train": "a.csv", "test": test, "reader": reader}
+    return DataConfig.model_validate({"source": {"files": files}, **settings})
+
+
+def test_groups_are_kept_whole_counted_and_part_of_the_identity(tmp_path: Path) -> None:
+    """Finds groups that are not read, a key or digest that older data share, and silence on groups in two splits."""
+    tickets(tmp_path, "a.csv", [(f"C{n // 5}", 1, f"text {n}") for n in range(200)])
+    splits = load(by(tmp_path, groups="customer", test_share=0.2))
+    sides = [{record.document for record in split} for split in (splits.train, splits.dev, splits.test)]
+    assert [len(side) for side in sides] == [29, 3, 8]
+    assert len(set.union(*sides)) == 40
+    report = str(splits.report).splitlines()
+    assert "stratified by label, groups by `customer` whole; dev is" in report[0]
+    assert report[1:] == ["  40 groups by `customer`, largest 2.5 %"]
+    tickets(tmp_path, "test.csv", [(f"C{n}", 1, f"new {n}") for n in range(30, 50)])
+    plain, grouped = (load(by(tmp_path, "test.csv", **each)) for each in ({}, {"groups": "customer"}))
+    (warning,) = re.findall("^Warning: .*", str(grouped.report), re.MULTILINE)
+    assert warning.startswith("Warning: 10 of 20 groups of test also occur in train (data.groups): scores on test may")
+    assert plain.digest != grouped.digest
+    assert key(by(tmp_path, groups="customer")) == key(by(tmp_path)) | {"groups": "customer"}
+
+
+def test_the_latest_records_are_dev_and_test_for_every_seed(tmp_path: Path) -> None:
+    tickets(tmp_path, "a.csv", [(f"C{n}", 1 + n * 7 % 31, f"text {n}") for n in range(310)])
+    config = by(tmp_path, time="day", test_share=0.2)
+    splits, other = load(config), load(config.model_copy(update={"split_seed": 7}))
+    assert splits.digest == other.digest != load(by(tmp_path, test_share=0.2)).digest
+    days = [{1 + (int(record.id) - 2) * 7 % 31 for record in each} for each in (splits.train, splits.dev, splits.test)]
+    assert days == [{*range(1, 23)}, {*range(23, 26)}, {*range(26, 32)}], "the id is the line"
+    assert str(splits.report).splitlines()[0] == (
+        "data: 220 train, 30 dev, 60 test records (test is the latest 0.2 of train by `day`, from 2024-01-26 on, for "
+        "every seed; dev is the latest 0.1 of the rest by `day`, from 2024-01-23 on, for every seed)"
+    )
+    assert config.test_per_train() is None, "no random draw: intervals are for this test split"
+
+
+def test_of_groups_that_come_back_the_earlier_records_are_left_out(tmp_path: Path) -> None:
+    """Else a customer of train is in the later test split too."""
+    tickets(tmp_path, "a.csv", [(f"C{n % 80}" if n < 90 else f"D{n}", 1 + n // 10, f"text {n}") for n in range(100)])
+    splits = load(by(tmp_path, time="day", groups="customer", test_share=0.2))
+    sides = [{record.document for record in split} for split in (splits.train, splits.dev, splits.test)]
+    assert len(set.union(*sides)) == sum(map(len, sides))
+    assert (len(splits.train), len(splits.test)) == (60, 20)
+    assert "  10 records left out of train, whose groups occur in a later split" in str(splits.report).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "message"),
+    [
+        ([("C", 1)] * 50, {"groups": "customer"}, r"data\.groups: dev must have about 0\.1 of 50 records.* gives 0: "),
+        ([("C", 1)] * 95 + [("D", 1)] * 2, {"groups": "customer"}, "the draw gives 2: .* has 95, and there are 2"),
+        ([("C", 1), ("D", 1)] * 50, {"groups": "customer"}, r"gives 50: .*Set another data\.dev_share"),
+        ([("C", 1), ("D", 2)] * 50, {"time": "day"}, r"data\.time: dev must .* 'day' together, and the draw gives 50"),
+        ([("C", 1)] * 50, {"time": "day", "test_share": 0.2}, r"data\.time: test must have about 0\.2 .* gives 50"),
+    ],
+    ids=["one group", "one large group", "two groups", "two days", "one day"],
+)
+def test_groups_or_times_that_cannot_be_split_are_refused(
+    rows: list[tuple[str, int]], settings: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    """Documents are then drawn in part: what the user asks for is never given up without an error."""
+    tickets(tmp_path, "a.csv", [(*row, f"text {number}") for number, row in enumerate(rows)])
+    with pytest.raises(DataError, match=message):
+        load(by(tmp_path, **settings))
 
 
 def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:

@@ -301,11 +301,18 @@ def test_where_a_test_split_is_drawn_each_seed_draws_its_own_the_same_for_all_ar
     assert study(layers=with_dev).base().tags()["dice_ray.test_per_train"] == "1"
     taken_back = study(layers=(*OWN_SPLITS, values_layer("--set", {"data.test_share": None})))
     assert {taken_back.config(cell).data.split_seed for cell in taken_back.grid().cells} == {0}
+    latest = study(
+        layers=(*OWN_SPLITS, values_layer("--set", {"data.source.files.reader.tables.quoting": False, "data.time": 0}))
+    )
+    drawn = [latest.config(cell) for cell in latest.grid().cells]
+    assert {(each.data.split_seed, each.tags().get("dice_ray.test_per_train")) for each in drawn} == {(0, None)}
     with pytest.raises(ConfigError, match=r"data\.split_seed: must not be set: --seeds sets it .*from --set"):
         study(layers=(*OWN_SPLITS, values_layer("--set", {"data.split_seed": 3}))).grid()
-    for path in ("data.split_seed", "data.test_share"):
+    for path in ("data.split_seed", "data.test_share", "data.time", "data.groups"):
         with pytest.raises(ConfigError, match=rf"{path}: must not be set: .*from arm focal"):
-            study(layers=OWN_SPLITS, arms=study().arms | {"focal": {path: 0.3}}).grid()
+            study(
+                layers=OWN_SPLITS, arms=study().arms | {"focal": {path: 3 if path != "data.test_share" else 0.3}}
+            ).grid()
 
 
 def test_a_test_split_that_is_there_is_not_drawn_again() -> None:

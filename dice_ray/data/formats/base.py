@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
+import numpy as np
 from pydantic import AfterValidator
 
 from dice_ray.data.formats.text import UTF_8, RowPlace, known_encoding, lines
@@ -42,13 +43,16 @@ class Kept:
 
     Attributes:
         notes: Oddities that do not prevent its use; they are counted.
-        document: The document that the record belongs to, where the file marks documents; drawn splits keep it whole.
+        document: The document that the record belongs to, where the file marks documents, or its group by
+            `data.groups`; drawn splits keep it whole.
+        time: Where `data.time` names a column.
     """
 
     place: RowPlace
     record: Record
     notes: tuple[str, ...] = ()
     document: RowPlace | None = None
+    time: np.datetime64 | float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,7 @@ class Given:
         positive: The positive label.
         encoding: The encoding of the file.
         format: The name of its reader.
+        splits: The columns that splits are drawn by, `groups` and `time`.
     """
 
     texts: tuple[str, ...] = ()
@@ -140,10 +145,12 @@ class Given:
     positive: str | None = None
     encoding: str | None = None
     format: str | None = None
+    # Without repr, which identifies tables that are given in Python: that of older versions stays as it is.
+    splits: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All named columns."""
+        """The named columns of the records."""
         return (*self.texts, *(name for name in (self.label, self.id) if name is not None))
 
 

@@ -7,8 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from dice_ray.data.formats.base import NOTHING_GIVEN, NUM_ROWS, Given
 from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.split_columns import time_of
 from dice_ray.data.split_names import NAMES
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
@@ -33,6 +36,9 @@ KNOWN_NAMES: Final = frozenset([*_LABELS, *_TEXTS, *(name for pair in _PAIRS for
 """Names of columns; a row with one of them is a header."""
 _INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
 """Labels of pairs of a premise and a hypothesis."""
+_GROUPS: Final = re.compile(
+    "(user|customer|client|patient|author|speaker|doc|document|article|thread|conversation|session)([ _-]?(id|name))?"
+)
 _MAX_LABELS: Final = 200
 ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
@@ -51,10 +57,12 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
         for column in dict.fromkeys(column for row in rows for column in row)
     }
     known = {str(column): column for column in values}
-    if repeated := [name for name, count in Counter(given.columns).items() if count > 1]:
+    given_names = (*given.columns, *given.splits.values())
+    if repeated := [name for name, count in Counter(given_names).items() if count > 1]:
         raise InputError(f"a column must have one use, and {repeated[0]!r} was given for several")
-    if missing := [name for name in given.columns if name not in known]:
+    if missing := [name for name in given_names if name not in known]:
         raise UnknownNameError("column", missing[0], known)
+    values = {column: cells for column, cells in values.items() if str(column) not in given.splits.values()}
     ids = [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
     ids = [column for column in ids if str(column) not in given.columns] if given.id is None else [known[given.id]]
     id_: Nested = {"id": ids[0]} if ids else {}
@@ -215,6 +223,20 @@ def _separator(cells: Sequence[Any]) -> str | None:
 def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
     """Whether a column is named as one of ids, and has another value in each row."""
     return str(column).lower().endswith("id") and len({str(cell) for cell in cells}) == num_rows
+
+
+def split_note(rows: Sequence[Mapping[Any, Any]], columns: Nested, given: Given) -> str:
+    """A sentence on columns that look like groups or times and have no other use."""
+    used = {*map(str, (column for uses in columns.values() for column in uses.values())), *given.splits.values()}
+    found = dict[str, str]()
+    for column in (each for each in map(str, rows[0]) if each not in used):
+        cells = [row[column] for row in rows if row.get(column) not in (None, "")]
+        if cells and all(isinstance(time_of(cell), np.datetime64) for cell in cells):
+            found["time"] = column
+        elif _GROUPS.fullmatch(column.lower()) and 1 < len(_distinct(cells)) < len(cells):
+            found["groups"] = column
+    hints = " or ".join(f"`{setting}: {column}`" for setting, column in found.items())
+    return f" Splits can be drawn by {hints} beside `source`." if hints else ""
 
 
 def _note(others: Sequence[Column], id_: Nested) -> str:

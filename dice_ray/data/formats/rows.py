@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import choose_columns
+from dice_ray.data.formats.candidates import choose_columns, split_note
 from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import (
@@ -97,7 +97,7 @@ _LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 """The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
 _TEXTS = frozenset({"text", "first", "second"})
 """The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
-_LISTS = frozenset({"words"})
+_LISTS = frozenset({"words", "groups", "time"})
 """The uses of columns whose values need not be strings."""
 
 
@@ -195,7 +195,7 @@ class ParquetConfig(ReaderBranch):
                 used |= {"id": ID} if ID in schema.names else {}
             names = list(used.values())
             if missing := [name for name in names if name not in schema.names]:
-                known = ", ".join(map(repr, schema.names))
+                known = ", ".join(map(repr, schema.names)) + meant(missing[0], schema.names)
                 raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
             classes = _class_names_in_metadata(schema.metadata)
             line = 0
@@ -319,6 +319,7 @@ def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: G
     if isinstance(chosen, str):
         return chosen
     columns, note = chosen
+    note += split_note(rows, columns, given)
     return read(columns).guess({READER: why, path: f"The label repeats few values, texts are long and differ.{note}"})
 
 

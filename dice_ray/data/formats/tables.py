@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns
+from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns, split_note
 from dice_ray.data.formats.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.lists import (
@@ -218,6 +218,7 @@ class TablesConfig(TextReaderBranch):
         if isinstance(chosen, str):
             return chosen
         columns, note = chosen
+        note += split_note(with_values, columns, sample.given)
         if columns.get("text", {}).get("label") in with_lists:
             columns["text"]["lists"] = True
         settings |= {} if header else {"header": False}
@@ -271,7 +272,7 @@ def _whole_rows(rows: Iterator[tuple[int, list[str] | Bad]]) -> tuple[list[list[
 def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
     for number, cell in enumerate(rows[0]):
-        if cell in given.columns and not cell.isdecimal():
+        if cell in (*given.columns, *given.splits.values()) and not cell.isdecimal():
             return True
         # A name that recurs below it is a label, such as `question`.
         if cell.strip().lower() in KNOWN_NAMES and all(row[number] != cell for row in rows[1:]):
