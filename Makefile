@@ -63,7 +63,7 @@ bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory
 bench-tpe: $(READY) ## Compare TPE on a part of the trials with TPE on all, about a quarter of an hour; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tpe
 
-bench-uncertainty: $(READY) ## Simulate how far intervals and verdicts hold, some minutes; prints JSON last
+bench-uncertainty: $(READY) ## Simulate how far intervals, verdicts and decisions hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
 count: $(INSTALLED) ## Count lines, files, names, forks, rooms and arrows; of another revision with REV=REVISION

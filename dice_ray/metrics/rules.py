@@ -149,9 +149,11 @@ class RecallRule(Rule):
     """The highest precision with a recall of at least this.
 
     Attributes:
-        at_least: The lowest recall.
-        certainty: The share of dev sets with which the recall in use is not lower; by default the recall on dev is
-            not, and in use it is lower about every other time. If dev has too few positives, all is predicted positive.
+        at_least: The lowest recall on dev. In use it is lower about every other time: a floor of .95 in 59 % of dev
+            sets with 200 positives, and in 74 % of those with 20.
+        certainty: The share of dev sets with which the recall in use is not lower, by its exact binomial limit. To be
+            95 % certain of .8, .9, .95 or .99 takes 14, 29, 59 or 299 positives in dev (80 %: 8, 16, 32, 161); with
+            fewer all is predicted positive. It costs precision: of a good model with 200 positives in dev 56 become 41.
     """
 
     name = "recall"
@@ -168,13 +170,11 @@ class RecallRule(Rule):
         return outcomes.precision
 
     def gain(self, outcomes: Outcomes) -> Any:
-        from scipy import special
-
-        known = outcomes.recall
-        if self.certainty is not None:  # the exact lower limit of a binomial share (Clopper and Pearson 1934)
-            positive = np.maximum(outcomes.tp, 1)
-            known = np.where(outcomes.tp, special.betaincinv(positive, outcomes.fn + 1, 1 - self.certainty), 0.0)
-        return np.where(known >= self.at_least, outcomes.precision, known - 2)
+        reached = outcomes.recall >= self.at_least
+        if self.certainty is not None:  # where all records are positive none is missed, also in use
+            is_certain = _is_certain(outcomes.tp, outcomes.fn, self.at_least, self.certainty)
+            reached = is_certain | (outcomes.fn + outcomes.tn == 0)
+        return np.where(reached, outcomes.precision, -1.0)
 
     def misses(self, outcomes: Outcomes) -> bool:
         return bool(outcomes.recall < self.at_least)
@@ -184,13 +184,18 @@ class PrecisionRule(Rule):
     """The highest recall with a precision of at least this; where none reaches it, the highest precision.
 
     Attributes:
-        at_least: The lowest precision.
+        at_least: The lowest precision on dev. In use it is lower about every other time: a floor of .8 in 35 to 62 % of
+            dev sets with 20 positives, and in 43 to 57 % of those with 200.
+        certainty: The share of dev sets with which the precision in use is not lower, while the share of positives
+            stays. Where dev cannot show it, almost nothing is predicted positive. A floor of .8 and a certainty of 95 %
+            have held in 96 % of dev sets or more; recall fell from 82 to 29 with 20 positives, from 84 to 80 with 200.
     """
 
     name = "precision"
     is_target = True
 
     at_least: float = Field(gt=0, le=1)
+    certainty: float | None = Field(None, gt=0.5, lt=1)
 
     @property
     def metric(self) -> str:
@@ -200,7 +205,10 @@ class PrecisionRule(Rule):
         return outcomes.recall
 
     def gain(self, outcomes: Outcomes) -> Any:
-        return np.where(outcomes.precision >= self.at_least, outcomes.recall, outcomes.precision - 2)
+        if self.certainty is None:
+            return np.where(outcomes.precision >= self.at_least, outcomes.recall, outcomes.precision - 2)
+        is_certain = _is_certain(outcomes.tp, outcomes.fp, self.at_least, self.certainty)
+        return np.where(is_certain | (outcomes.tp + outcomes.fp == 0), outcomes.recall, -1.0)
 
     def misses(self, outcomes: Outcomes) -> bool:
         return bool(outcomes.precision < self.at_least)
@@ -266,6 +274,16 @@ SHIFTED: Final = ("macro_f1", "accuracy", "balanced_accuracy", "mcc")
 DecisionConfig: TypeAlias = Annotated[
     F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()
 ]
+
+
+def _is_certain(hits: Any, misses: Any, share: float, certainty: float) -> Any:
+    """Whether the exact lower limit of the share of hits (Clopper and Pearson 1934) is at least this share.
+
+    That is: if the true share were this one, so many hits or more would be found in at most 1 - `certainty` of cases.
+    """
+    from scipy import special
+
+    return (np.asarray(hits) > 0) & (special.betainc(np.maximum(hits, 1), misses + 1, share) <= 1 - certainty)
 
 
 def _ratio(above: Any, below: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How far intervals and verdicts of a report hold, by simulation: coverage, width, and claims about equal arms."""
+"""How far intervals, verdicts and decisions hold, by simulation: coverage, width, claims about equal arms, limits."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from scipy import stats
 
 from analysis.statistics.intervals import t_interval
 from tests.benchmarks.equal_budget import equal_budget, of_designs
+from tests.benchmarks.floors import floors
 from tests.benchmarks.looks import collapses, over_seeds, with_other_noise
 
 Floats: TypeAlias = NDArray[np.floating]
@@ -60,6 +61,7 @@ def main() -> None:
         "over seeds: claims about equal arms and power, in % of studies (runs)": over_seeds(5 * num),
         "the same with other noise": with_other_noise(5 * num),
         "runs that collapse: power and false claims, in % of studies": collapses(num // 5),
+        "recall and precision that decisions promise, in use, in %": floors(num // 2),
         "equal arms that are tuned, in % of studies": equal_budget(num),
         "at equal budget: false claims; power for +1/+2/+5 points, in % of studies": of_designs(num),
     }

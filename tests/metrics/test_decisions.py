@@ -1,6 +1,8 @@
-"""Thresholds that dev chooses, by brute force and by hand."""
+"""Decisions that dev chooses, by brute force and by hand."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,15 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
+from dice_ray.metrics.calibration import Calibration, with_prior
 from dice_ray.metrics.classification import constant_f1
 from dice_ray.metrics.decisions import (
     FittedDecision,
     best_no_answer_threshold,
     best_threshold,
+    fit_classes,
     fit_no_answer,
+    fit_spans,
     fit_threshold,
+    folds,
+    thresholds,
 )
-from dice_ray.metrics.rules import F1Rule
+from dice_ray.metrics.rules import F1Rule, RecallRule
+from dice_ray.metrics.shifts import fit_shifts
 from tests.metrics.test_classification import Floats, Labels, predictions
 
 
@@ -156,3 +164,95 @@ def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
 
     assert decided(3) == {"threshold": 2.25, "threshold_support": 3, "threshold_used": 0}
     assert decided(20) == {"threshold": 2.25, "threshold_support": 20, "threshold_used": 2.25}
+
+
+def test_labels_with_20_positives_have_thresholds_of_their_own() -> None:
+    """Finds a threshold that few positives chose, and a common one that leaves out the labels with their own."""
+    draw = np.random.default_rng(0)
+    gold_NC = np.zeros((300, 3), dtype=bool)
+    for label, positives in enumerate((20, 19, 100)):
+        gold_NC[draw.permutation(300)[:positives], label] = True
+    probabilities_NC = 1 / (1 + np.exp(-draw.normal(3 * gold_NC - np.array([1, 3, 5]))))
+    decided = fit_threshold(probabilities_NC, gold_NC, F1Rule(), ["a", "b", "c"])
+    assert decided.tuned == {
+        "threshold": best_threshold(probabilities_NC.ravel(), gold_NC.ravel(), F1Rule()),
+        **{
+            f"threshold:{name}": best_threshold(probabilities_NC[:, label], gold_NC[:, label], F1Rule())
+            for label, name in ((0, "a"), (2, "c"))
+        },
+    }
+    assert thresholds(decided.tuned, ["a", "b"]).tolist() == [decided.tuned["threshold:a"], decided.tuned["threshold"]]
+    assert decided.is_used
+    assert decided.support == 139
+
+
+def test_the_items_of_a_group_are_in_one_fold() -> None:
+    """Finds near copies on both sides: a model that knows each document by heart then looks better tuned than it is."""
+    draw = np.random.default_rng(0)
+    groups = [f"document {number}" for number in draw.integers(0, 60, 400)]
+    strata_N = draw.integers(0, 2, 400)
+    folds_N = folds(strata_N, groups)
+    assert len({*zip(groups, folds_N.tolist(), strict=True)}) == len({*groups})
+    highest = {group: max(strata_N[np.array(groups) == group]) for group in groups}
+    for stratum in (0, 1):
+        sizes = np.bincount([fold for group, fold in {*zip(groups, folds_N, strict=True)} if highest[group] == stratum])
+        assert np.ptp(sizes) <= 1
+
+
+def test_a_limit_is_used_where_few_positives_support_it() -> None:
+    """It is no question whether it is better than the untuned decision, which does not know the limit."""
+    draw = np.random.default_rng(0)
+    for positives, is_used in ((4, False), (5, True)):
+        labels = np.repeat([1, 0], [positives, 95])
+        probabilities = 1 / (1 + np.exp(-draw.normal(labels)))
+        decided = fit_threshold(probabilities[:, None], labels[:, None] == 1, RecallRule(at_least=0.9))
+        assert decided.is_used == is_used
+        predicted = probabilities > decided.tuned["threshold"]
+        assert decided.on_dev == reference.precision_score(labels, predicted)
+        assert decided.metric == "precision"
+
+
+def test_shifts_of_classes_are_used_where_other_folds_confirm_them() -> None:
+    draw = np.random.default_rng(0)
+    labels = draw.choice(3, 600, p=[0.8, 0.15, 0.05])
+    for distance, is_used in ((3.0, True), (0.0, False)):
+        logits_NC = draw.normal(size=(600, 3)) + distance * (labels[:, None] == np.arange(3)) + [4, 1, 0]
+        probabilities_NC = np.exp(logits_NC) / np.exp(logits_NC).sum(1, keepdims=True)
+        decided = fit_classes(probabilities_NC, labels, ["a", "b", "c"], "accuracy")
+        shifts_C = fit_shifts(probabilities_NC, labels, "accuracy")
+        assert decided.tuned == {"shift:a": 0.0, "shift:b": shifts_C[1], "shift:c": shifts_C[2]}
+        assert decided.support == np.bincount(labels).min()
+        assert decided.is_used == is_used
+
+
+def test_the_best_candidate_for_spans_is_used_where_other_folds_confirm_it() -> None:
+    """Finds a choice by the mean of F1 over records, and a candidate that is chosen among equals for no reason."""
+    found = np.array([[1, 0, 1], [2, 1, 0], [2, 1, 0]])
+    counts_KN3 = np.repeat(found[:, None], 20, axis=1)
+    candidates: list[dict[str, float]] = [{"background": each} for each in (0.0, -1.0, -2.0)]
+    decided = fit_spans(candidates, counts_KN3, 0)
+    assert decided.tuned == {"background": -1.0}
+    assert decided.is_used
+    assert decided.on_dev == pytest.approx(4 / 5)
+    assert decided.support == 40
+    assert fit_spans(candidates, counts_KN3[[0, 0, 0]], 0).used == {"background": 0.0}
+    # On records that differ, one candidate is best by micro F1, another by its mean.
+    counts_KN3 = np.array([[[9, 1, 1], [0, 1, 1]] * 10, [[7, 1, 3], [1, 0, 0]] * 10])
+    assert fit_spans(candidates[:2], counts_KN3, 0).tuned == {"background": 0.0}
+
+
+def test_probabilities_are_calibrated_before_their_prior_is_corrected_and_what_is_stored_is_read() -> None:
+    """Finds the other order: the correction takes probabilities of the model, not those of dev."""
+    calibration = Calibration(temperature=3.0)
+    decision = fitted(np.array([0.2, 0.9]), np.array([0, 1]))
+    decision = replace(decision, calibration=calibration.stored(), share=0.5, prior=(0.5, 0.1))
+    probabilities_NC = np.array([[0.3, 0.7], [0.01, 0.99]])
+    expected_N = with_prior(calibration.apply(probabilities_NC, exclusive=True)[:, 1], 0.5, 0.1)
+    found_NC = decision.probabilities(probabilities_NC, exclusive=True)
+    np.testing.assert_allclose(found_NC, np.stack([1 - expected_N, expected_N], 1))
+    assert FittedDecision.of(decision.stored(), 0.5) == decision
+    before = FittedDecision.of({"threshold": 0.2, "threshold_used": 0.5, "threshold_support": 9.0}, 0.5)
+    assert before is not None
+    assert before.used == {"threshold": 0.5}
+    assert before.tuned == {"threshold": 0.2}
+    assert FittedDecision.of({}, 0.5) is None
