@@ -22,18 +22,23 @@ def latest_cells(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def scores_by_arm(
-    cells: pd.DataFrame, metric: str, items: Mapping[str, pd.DataFrame], suffix: str, looks: tuple[int, ...]
+    cells: pd.DataFrame,
+    metric: str,
+    items: Mapping[str, pd.DataFrame],
+    suffix: str,
+    looks: tuple[int, ...],
+    costs: tuple[float, float] | None = None,
 ) -> tuple[dict[str, ArmScores], str]:
     """The plain or tuned scores by the arm's name, and the reason why their items are not known, if they are not.
 
-    An arm without a score is left out at the tuned threshold, which not every task has.
+    An arm without a score is left out of tuned ones, which not every task has.
     """
     values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
     ratio, known_metric = test_per_train(cells), catalogue.metric(metric)
     has_ended = states(cells) != "unfinished"
     if metric.startswith("test/"):
-        known = item_parts(items, stored, "tuned_" if suffix else "")
+        known = item_parts(items, stored, "tuned_" if suffix else "", metric, costs)
     else:
         known = ItemParts({}, "the score is not on the test split")
     rows = {}

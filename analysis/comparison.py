@@ -11,6 +11,7 @@ from typing import Final
 import pandas as pd
 
 from analysis.cells import collapsed_seeds, latest_cells, scores_by_arm
+from analysis.decisions import DecisionFacts
 from analysis.formats import ScoreFormat
 from analysis.frames import (
     Declared,
@@ -19,7 +20,6 @@ from analysis.frames import (
     collapsed,
     constant,
     has_drawn_settings,
-    metric_values,
     of_kind,
     parent_tag,
     place_of,
@@ -29,7 +29,7 @@ from analysis.frames import (
     test_per_train,
     unfailed,
 )
-from analysis.statistics.best_arm import TUNED, ArmScores, BestArm, best_arm
+from analysis.statistics.best_arm import TUNED, ArmScores, BestArm, arm_of, best_arm
 from analysis.statistics.intervals import (
     FEW_SEEDS,
     Difference,
@@ -51,9 +51,9 @@ class Arm:
     """One row of a comparison.
 
     Attributes:
-        name: The arm's name, with the suffix `TUNED` for its scores at the tuned threshold.
+        name: The arm's name, with a suffix of `TUNED` for its scores with the decision that is fitted on dev.
         score: The mean over its seeds.
-        difference: To the baseline at the same threshold, over the seeds that both have, or between all seeds where
+        difference: To the baseline with the same decision, over the seeds that both have, or between all seeds where
             they share none; None for the baseline itself and the constant predictor. Its p is Holm-corrected, over the
             rows with `FEW_SEEDS` seeds or more. Where runs collapsed, it is over the seeds with which neither did.
         ahead: The number of these seeds in which it is above the baseline.
@@ -61,11 +61,11 @@ class Arm:
         pr_auc: The mean area under the precision-recall curve, which does not depend on the threshold; two-class tasks
             only.
         collapsed: The number of cells that predict one class only at the threshold of .5; None for a score that does
-            not depend on it, for rows at the tuned threshold, and for the constant predictor.
+            not depend on it, for tuned rows, and for the constant predictor.
         failed: The number of ended cells without a score.
         by_seed: The differences to the baseline, in the order of the seeds.
         num_shared: The number of seeds with a score of both, those with which one collapsed among them.
-        is_primary: Whether it is at the declared threshold; scores at the other one are shown, and not tested.
+        is_primary: Whether it is with the declared decision; scores with the other one are shown, and not tested.
         collapse_p: The Holm-corrected p of the exact sign test of which of the two collapsed; NaN without a collapse.
     """
 
@@ -89,11 +89,12 @@ class Arm:
 
     @property
     def arm(self) -> str:
-        """The arm whose scores these are, with the given or the tuned threshold."""
-        return self.name.removesuffix(TUNED)
+        """The arm whose scores these are, plain or tuned."""
+        return arm_of(self.name)
 
     @property
-    def at_tuned_threshold(self) -> bool:
+    def is_tuned(self) -> bool:
+        """Whether its scores are with the decision that is fitted on dev."""
         return self.name.endswith(TUNED)
 
 
@@ -136,10 +137,13 @@ class Comparison:
         arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
         best: Among the baseline and the primary rows with `FEW_SEEDS` seeds; None for fewer than two.
         declared: What was declared before the first run.
+        decision: What the runs decide by.
         test_per_train: The number of test records for each training record, before any is added or dropped, if each
             seed drew its own splits, else 0. All intervals are wider by it, and hold for other splits instead of one
             test set.
         why_not: The reason why no difference on new data is known; empty if one is.
+        better_untuned: Where tuned scores are compared, the arms that are better than the baseline by plain ones. They
+            are corrected among themselves, and no claim about the arms rests on them.
         num_units: The fewest test items of a cell, or documents where they are known, which new data has others of; 0
             if they are not known.
         num_replaced: The number of cells left out because another has the same arm and seed.
@@ -153,11 +157,13 @@ class Comparison:
     arms: tuple[Arm, ...]
     best: BestArm | None
     declared: Declared
+    decision: DecisionFacts
     test_per_train: float
     why_not: str
     num_replaced: int
     controls: tuple[Control, ...] = ()
     num_units: int = 0
+    better_untuned: tuple[str, ...] = ()
 
     @property
     def score_format(self) -> ScoreFormat:
@@ -192,20 +198,16 @@ class Comparison:
         )
 
     @property
-    def at_threshold_of_score(self) -> str:
-        """The declared threshold, as the end of a phrase; empty if the score does not depend on it."""
-        if any(arm.at_tuned_threshold and arm.is_primary for arm in self.arms):
-            return " at the threshold tuned on dev"
-        return self.at_threshold if catalogue.metric(self.metric).needs_threshold else ""
+    def where_scored(self) -> str:
+        """The declared decision, as the end of a phrase; empty if the score does not depend on it."""
+        if self.is_tuned:
+            return self.decision.tuned
+        return self.decision.untuned if catalogue.metric(self.metric).needs_threshold else ""
 
     @property
-    def at_threshold(self) -> str:
-        """The threshold of the plain predictions, as the end of a phrase; empty if the task has none, as for tags."""
-        if metric_values(self.cells, schema.threshold_metric(self.metric)).isna().all():
-            return ""
-        # Of answers it is no probability: untuned, a question has no answer where that is likelier than the best one.
-        is_of_answers = tag_values(self.cells, schema.TASK).eq("extractive_qa").any()
-        return f" at the {'untuned no-answer threshold' if is_of_answers else 'threshold of .5'}"
+    def is_tuned(self) -> bool:
+        """Whether the arms are compared with the decision that is fitted on dev."""
+        return any(arm.is_tuned and arm.is_primary for arm in self.arms)
 
 
 @lru_cache(maxsize=1)
@@ -246,8 +248,9 @@ def compare(
     latest = latest_cells(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()
     once = latest[~is_control]
-    plain, why_not = scores_by_arm(once, metric, items or {}, "", declared.looks)
-    tuned, _ = scores_by_arm(once, metric, items or {}, TUNED, declared.looks)
+    decision = DecisionFacts.of(once, metric)
+    plain, why_not = scores_by_arm(once, metric, items or {}, "", declared.looks, decision.costs)
+    tuned, _ = scores_by_arm(once, metric, items or {}, decision.suffix, declared.looks, decision.costs)
     is_tuned = declared.threshold == "tuned" and baseline in tuned
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
@@ -256,8 +259,8 @@ def compare(
     arms = _corrected(
         [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
     )
-    for row in other.values():
-        arm = _arm(row, other.get(baseline, absent), once, metric, {})
+    others = _corrected([_arm(row, other.get(baseline, absent), once, metric, {}) for row in other.values()])
+    for arm in others:
         difference = arm.difference and arm.difference.untested
         arms.append(replace(arm, is_primary=False, difference=difference, new_data=None))
     arms.sort(
@@ -285,6 +288,7 @@ def compare(
         arms=tuple(arms),
         best=best_arm([row for row in primary.values() if row.name in compared]),
         declared=declared,
+        decision=decision,
         test_per_train=ratio,
         why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
         num_replaced=len(cells) - len(latest),
@@ -297,6 +301,7 @@ def compare(
             )
             for (_, arm), runs in controls
         ),
+        better_untuned=tuple(arm.arm for arm in others if is_tuned and arm.decisive and arm.decisive.is_ahead),
         num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
 
@@ -337,7 +342,7 @@ def _arm(
             collapse_p=sign_test(only_mine, only_its, row.looks_with(baseline)),
         )
     # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
-    if not arm.at_tuned_threshold:
+    if not arm.is_tuned:
         area = unfailed(runs, schema.pr_auc_metric(metric)).dropna().tolist()
         num_collapsed = int(collapsed(runs, metric).sum()) if catalogue.metric(metric).needs_threshold else None
         arm = replace(arm, pr_auc=t_interval(area, row.test_per_train) if area else None, collapsed=num_collapsed)

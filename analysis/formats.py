@@ -53,6 +53,10 @@ class ScoreFormat:
         bounds = self.show_bounds(interval, sign)
         return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
 
+    def in_words(self, value: float) -> str:
+        """The number with its unit: `71.20 %`, `31 per 1,000 records`."""
+        return " ".join(filter(None, [self.show(value), "%" if self.percent else self.unit]))
+
     def show_difference(self, of: Interval) -> str:
         """A difference in a sentence, with its interval if it has one: `+3.10`, or of a cost `lower by 12 [4, 20]`."""
         if not self.is_minimised:

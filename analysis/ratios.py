@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Final, Literal
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.decisions import DecisionFacts
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, param_values, place_of
 from analysis.statistics.intervals import Interval
@@ -17,8 +18,6 @@ from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 _RATIO: Final = "data.imbalance.ratio.negatives"
-AT_HALF: Final = "at the threshold of .5"
-AT_TUNED: Final = "at the threshold tuned on dev"
 PR_AUC: Final = "PR-AUC"
 
 
@@ -27,7 +26,7 @@ class Reading:
     """One score of the arms by the number of negatives for each positive: the intervals of the tables of the ratios.
 
     Attributes:
-        name: `ByRatio.plain`, `AT_TUNED` or `PR_AUC`.
+        name: `ByRatio.plain`, `ByRatio.tuned` or `PR_AUC`.
         metric: What the scores are of.
         scores: By arm and ratio; the baseline first, then the others by the mean over their ratios. The constant
             predictor, last, is among the plain scores only.
@@ -60,15 +59,28 @@ class ByRatio:
     comparisons: Mapping[float, Comparison]
 
     @property
+    def _decision(self) -> DecisionFacts:
+        return next(iter(self.comparisons.values())).decision
+
+    @property
     def plain(self) -> str:
         """The name of the scores of plain predictions: that of the metric, if it needs no threshold."""
-        return AT_HALF if catalogue.metric(self.metric).needs_threshold else self.metric
+        return (
+            self._decision.untuned.strip() or self.metric
+            if catalogue.metric(self.metric).needs_threshold
+            else self.metric
+        )
+
+    @property
+    def tuned(self) -> str:
+        """The name of the scores with the decision that is fitted on dev."""
+        return self._decision.tuned.strip()
 
     @property
     def readings(self) -> tuple[Reading, ...]:
         """The readings that the runs store: only tasks of two classes have a threshold and PR-AUC."""
         areas = () if self.metric.endswith("/pr_auc") else (PR_AUC,)
-        made = map(self._reading, (self.plain, AT_TUNED, *areas))
+        made = map(self._reading, (self.plain, self.tuned, *areas))
         return tuple(reading for reading in made if reading.scores)
 
     def _reading(self, name: str) -> Reading:
@@ -77,7 +89,7 @@ class ByRatio:
         for ratio, compared in self.comparisons.items():
             for arm in compared.arms:
                 score = arm.pr_auc if name == PR_AUC else arm.score
-                is_kind = arm.at_tuned_threshold == (name == AT_TUNED) and (arm.name != CONSTANT or name == self.plain)
+                is_kind = arm.is_tuned == (name == self.tuned) and (arm.name != CONSTANT or name == self.plain)
                 if is_kind and score and not math.isnan(score.mean):
                     scores.setdefault(arm.arm, {})[ratio] = score
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:

@@ -16,7 +16,7 @@ from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import by_seed, param_values, scores, test_per_train
-from analysis.ratios import AT_TUNED, PR_AUC, ByRatio, by_ratio
+from analysis.ratios import PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import FEW_SEEDS, Interval, t_interval
 from dice_ray.metrics import catalogue
 
@@ -194,7 +194,7 @@ def _gains(of: ByRatio) -> tuple[_Panel, ...]:
     for ratio, compared in of.comparisons.items():
         for arm in compared.arms:
             if arm.difference and arm.difference.interval.num:
-                of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else of.plain, {})
+                of_panel = points.setdefault(of.tuned if arm.is_tuned else of.plain, {})
                 of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.gain
     first, *others = {compared.score_format for compared in of.comparisons.values()}
     of_gain = ScoreFormat(percent=False) if others else first
@@ -202,7 +202,7 @@ def _gains(of: ByRatio) -> tuple[_Panel, ...]:
         _Panel(
             name, f"gain in {of.metric}", of_gain, tuple(Line.through(*line) for line in sorted(points[name].items()))
         )
-        for name in (of.plain, AT_TUNED)
+        for name in (of.plain, of.tuned)
         if name in points
     )
 

@@ -128,7 +128,7 @@ def forests(findings: Findings) -> list[Figure]:
                     compared.baseline,
                     compared.score_format,
                     tuple(rows),
-                    compared.at_threshold_of_score,
+                    compared.where_scored,
                     compared.care,
                 )
             )
@@ -158,7 +158,7 @@ class _Ranks(Figure):
         ranks: The mean rank of each arm, 1 if it is the best on all data sets.
         critical: Two arms are told apart if their mean ranks differ by at least this.
         missing: The arms without a score in some study, or on some data set, encoder or variant, which are not ranked.
-        at_threshold: `at_threshold_of_score` of `Comparison`, if it is the same on all data sets.
+        at_threshold: `where_scored` of `Comparison`, if it is the same on all data sets.
     """
 
     num_data_sets: int
@@ -257,7 +257,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     missing = tuple(str(arm) for arm in by_comparison if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
-    first, *others = {each.at_threshold_of_score for each in compared}
+    first, *others = {each.where_scored for each in compared}
     at_threshold = "" if others else first
     return [_Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)]
 

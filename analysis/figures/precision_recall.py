@@ -243,7 +243,7 @@ def planes(findings: Findings) -> list[Figure]:
         points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
         if any(point.seeds for point in points):
             title = f"Precision and recall{on_place(compared.place)}"
-            figures.append(_Plane(name, title, compared.baseline, tuple(points), compared.at_threshold))
+            figures.append(_Plane(name, title, compared.baseline, tuple(points), compared.decision.untuned))
     return figures
 
 

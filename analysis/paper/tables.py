@@ -174,7 +174,7 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
     else:
         _add(lines, marks, printed.rows, ours, "{} ")
     places = dict.fromkeys(
-        f"{each.comparison.place}{each.comparison.at_threshold_of_score}" for fits in ours.values() for each in fits
+        f"{each.comparison.place}{each.comparison.where_scored}" for fits in ours.values() for each in fits
     )
     notes = (
         f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals. Bold: our best.",
@@ -233,7 +233,7 @@ def _ours(comparison: Comparison, block: Block, printed: PrintedTable) -> _Ours:
     *others, last = block.headings
     # The baseline of the study may be another one.
     compared = compare(comparison.cells, f"test/{METRICS[last]}", _BASELINE, Declared(threshold="untuned")).arms
-    plain = (arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT)
+    plain = (arm for arm in compared if not arm.is_tuned and arm.name != CONSTANT)
     return _Ours(
         comparison,
         block,

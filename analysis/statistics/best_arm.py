@@ -13,8 +13,17 @@ from analysis.statistics.intervals import UNIT_INTERVAL, Difference, holm_of, pa
 from analysis.statistics.looks import Looks
 from analysis.statistics.new_data import over_seeds_and_items
 
-TUNED: Final = " (tuned threshold)"
-"""Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
+TUNED: Final = (" (tuned threshold)", " (tuned decision)")
+"""Suffixes of an arm's name for the scores of its runs with the decision that is fitted on dev."""
+
+
+def arm_of(row: str) -> str:
+    """The name of the arm whose scores are in a row.
+
+    >>> arm_of("dice (tuned threshold)"), arm_of("dice")
+    ('dice', 'dice')
+    """
+    return next((row.removesuffix(suffix) for suffix in TUNED if row.endswith(suffix)), row)
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class BestArm:
 
 @dataclass(frozen=True)
 class ArmScores:
-    """The scores of an arm by seed, plain or at the tuned threshold, and the contributions of test items if known.
+    """The scores of an arm by seed, plain or tuned, and the contributions of test items if known.
 
     Attributes:
         looks: The declared numbers of seeds; empty for a study that declared none.
@@ -55,7 +64,7 @@ class ArmScores:
 
     @property
     def arm(self) -> str:
-        return self.name.removesuffix(TUNED)
+        return arm_of(self.name)
 
     def minus(self, other: ArmScores) -> Difference:
         """The difference over the seeds that both have, at the last look that both have reached."""
@@ -72,7 +81,9 @@ class ArmScores:
         if not seeds or not set(seeds) <= self.parts.keys() & other.parts.keys():
             return None
         mine, its = (np.stack([row.parts[seed] for seed in seeds]) for row in (self, other))
-        return replace(over_seeds_and_items(mine, its, self.looks_with(other)), lower_is_better=self.lower_is_better)
+        low, high = self.limits
+        difference = over_seeds_and_items(mine, its, self.looks_with(other), bound=high - low)
+        return replace(difference, lower_is_better=self.lower_is_better)
 
     def decisive(self, other: ArmScores) -> Difference:
         """The difference that claims rest on: on new data where that is known."""

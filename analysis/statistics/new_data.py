@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from analysis.statistics.intervals import Difference, Interval, StandardError
 from analysis.statistics.looks import Looks
+from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 _NUM_RESAMPLES: Final = 1000
@@ -25,7 +26,12 @@ def _ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def over_seeds_and_items(
-    parts: NDArray[np.floating], baseline: NDArray[np.floating], looks: Looks | None = None, *, seed: int = 0
+    parts: NDArray[np.floating],
+    baseline: NDArray[np.floating],
+    looks: Looks | None = None,
+    *,
+    seed: int = 0,
+    bound: float = 1.0,
 ) -> Difference:
     """The mean difference with two sources of variance: other seeds, and other test items of the same kind.
 
@@ -40,6 +46,7 @@ def over_seeds_and_items(
         baseline: `parts_SI2` of the baseline.
         looks: As in `Difference`.
         seed: The seed of the resampling.
+        bound: The largest possible difference.
 
     Returns:
         A difference with NaN bounds and p for fewer than two seeds or items, or where all items are the same. One that
@@ -60,7 +67,7 @@ def over_seeds_and_items(
     both = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
     # More variance can come with more degrees of freedom, and so with a narrower interval: hence the test over seeds
     # alone as well.
-    return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), 1.0, looks)
+    return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), bound, looks)
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
@@ -105,6 +112,25 @@ def _of_each_item_or_none(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     return parts
 
 
+def _weighted(above: Sequence[float], below: Sequence[float], per_item: float = 0.0) -> _CountsToParts:
+    """The sum of the counts with the weights `above`, over that with the weights `below` and a number for each item."""
+    return lambda counts: np.stack([counts @ np.array(above), counts @ np.array(below) + per_item], -1)
+
+
+def _of_metric(metric: str, costs: tuple[float, float] | None) -> tuple[_CountsToParts, ...]:
+    """How counts give a score of this name, where that is known."""
+    name = metric.rpartition("/")[2]
+    beta, (of_fp, of_fn) = catalogue.beta(name), costs or (0.0, 0.0)
+    forms = {
+        "precision": _weighted((1, 0, 0), (1, 1, 0)),
+        "recall": _weighted((1, 0, 0), (1, 0, 1)),
+        "cost": _weighted((0, 1000 * of_fp, 1000 * of_fn), (0, 0, 0), 1.0),
+    }
+    if beta:
+        forms[name] = _weighted((1 + beta**2, 0, 0), (1 + beta**2, 1, beta**2))
+    return (forms[name],) if name in forms else ()
+
+
 _SCORES: Final[tuple[_CountsToParts, ...]] = (_of_all_counts, _of_each_item_or_none, _of_each_item)
 
 
@@ -125,13 +151,21 @@ class ItemParts:
     why_not: str = ""
 
 
-def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], prefix: str = "") -> ItemParts:
+def item_parts(
+    items: Mapping[str, pd.DataFrame],
+    scores: Mapping[str, float],
+    prefix: str = "",
+    metric: str = "f1",
+    costs: tuple[float, float] | None = None,
+) -> ItemParts:
     """The items of these cells, or their documents, if the score computed from their counts equals the stored one.
 
     Args:
         items: The counts of each item by the id of a cell, and its document if that is stored.
         scores: The stored scores by the id of the cell, without those of cells that have none.
-        prefix: The prefix of the count columns: `tuned_` for the counts at the tuned threshold.
+        prefix: The prefix of the count columns: `tuned_` for the counts with the decision fitted on dev.
+        metric: The name of the score.
+        costs: Of a false positive and of a false negative, where the score is a cost.
     """
     columns = [f"{prefix}{name}" for name in ("tp", "fp", "fn")]
     known = {id_: items[id_] for id_ in scores if id_ in items and set(columns) <= set(items[id_])}
@@ -143,7 +177,7 @@ def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], p
     counts = {id_: table[columns].to_numpy(float) for id_, table in known.items()}
     # Cells of an older version lack the documents of the same items.
     documents = next((table[schema.DOCUMENT].to_numpy() for table in known.values() if schema.DOCUMENT in table), None)
-    for parts_of in _SCORES:
+    for parts_of in (*_of_metric(metric, costs), *_SCORES):
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
         if all(abs(float(_ratio(parts_I2.sum(0))) - scores[id_]) <= _ROUNDING for id_, parts_I2 in parts.items()):
             return ItemParts(parts if documents is None else {id_: _summed(of, documents) for id_, of in parts.items()})

@@ -64,7 +64,7 @@ def _without_difference(compared: Sequence[Comparison]) -> Iterator[str]:
     """The data sets, encoders and variants on which arms have no difference, as where their runs failed."""
     tested = [(number, arm) for number, each in enumerate(compared) for arm in each.arms if arm.difference]
     known = {(number, arm.name) for number, arm in tested if arm.difference and arm.difference.interval.num}
-    with_threshold = {number for number, arm in tested if arm.at_tuned_threshold}
+    with_threshold = {number for number, arm in tested if arm.is_tuned}
     arms_by_missing: dict[str, list[str]] = {}
     for name in dict.fromkeys(arm.name for _, arm in tested):
         missing = [

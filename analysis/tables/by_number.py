@@ -11,7 +11,7 @@ from analysis.budget import AtBudget, at_budget
 from analysis.comparison import CONSTANT
 from analysis.formats import named, on_place
 from analysis.frames import Findings
-from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
+from analysis.ratios import PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
@@ -152,7 +152,7 @@ def _ratio_table(name: str, of: ByRatio) -> ReportTable:
             by_heading = {_heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
             shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
     data = pd.DataFrame(rows).astype({"seeds": "Int64"})
-    where = f" {AT_HALF}, or at its tuned threshold for scores at a tuned threshold" if of.plain == AT_HALF else ""
+    where = ", scored in the same way" if of.plain != of.metric else ""
     return ReportTable(
         name,
         f"Scores by imbalance ratio{on_place(of.place)}",

@@ -56,7 +56,7 @@ def _classes(name: str, compared: Comparison, findings: Findings) -> ReportTable
     seeds = Counter(arm for arm, _ in scored).values()
     least, most = min(seeds), max(seeds)
     notes = [
-        f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
+        f"Mean F1 of each class over seeds{compared.decision.untuned}, with 95 % intervals; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
         f"{counted(least, 'seed') if least == most else f'{least} to {most} seeds'} each.",
     ]
@@ -122,7 +122,7 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
     shown = chosen.drop(columns="class") if is_binary else chosen
     shown = shown.rename(columns=_KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
     of = f"class {classes[-1]}" if is_binary else "each class"
-    notes = [f"Mean counts over seeds{compared.at_threshold}."]
+    notes = [f"Mean counts over seeds{compared.decision.untuned}."]
     if len(chosen) < len(data):
         notes.append(f"The baseline and the best other arm; {name}.csv has all.")
     title = f"Confusion counts of {of} by arm{on_place(compared.place)}"
@@ -158,7 +158,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
         shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
     always = int((every["wrong"] == every["runs"]).sum())
     notes = [
-        f"Over the runs of all arms{compared.at_threshold}, without those that collapsed. "
+        f"Over the runs of all arms{compared.decision.untuned}, without those that collapsed. "
         + ("Missed: with a false negative; false alarm: with a false positive. " if "missed in" in shown else "")
         + "An item is named by the id of its record in the test split.",
         f"{always:,} of {len(every):,} items are wrong in every run.",
@@ -215,7 +215,7 @@ def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
 
 
 def _best_first(compared: Comparison, names: set[str]) -> list[str]:
-    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.at_tuned_threshold]
+    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.is_tuned]
     return [arm.name for arm in sorted(arms, key=lambda arm: -gain(compared.metric, arm.score.mean))]
 
 

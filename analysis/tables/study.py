@@ -9,7 +9,8 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
-from analysis.formats import ScoreFormat, named, on_place
+from analysis.decisions import DecisionFacts
+from analysis.formats import PERCENT, ScoreFormat, named, on_place
 from analysis.frames import Findings, metric_values, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
@@ -32,9 +33,10 @@ def comparison(findings: Findings) -> list[ReportTable]:
 def _table(name: str, compared: Comparison) -> ReportTable:
     arms, folds = _in_order(compared)
     scale = compared.score_format
-    counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
-    data = pd.DataFrame([_numbers(arm) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
+    counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed", "missed")
+    data = pd.DataFrame([_numbers(arm, compared.decision) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
     unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
+    unknown += ("kept", "missed") if not compared.decision.promised else ()
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, scale) for arm in arms])
     of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
@@ -67,11 +69,10 @@ def _in_order(compared: Comparison) -> tuple[list[Arm], dict[int, str]]:
 
 def _other_threshold(compared: Comparison) -> str:
     """Where the scores were taken that are not compared."""
-    is_tuned = any(arm.at_tuned_threshold and arm.is_primary for arm in compared.arms)
-    return compared.at_threshold.strip() if is_tuned else "at the threshold tuned on dev"
+    return (compared.decision.untuned if compared.is_tuned else compared.decision.tuned).strip()
 
 
-def _numbers(arm: Arm) -> dict[str, Any]:
+def _numbers(arm: Arm, decision: DecisionFacts) -> dict[str, Any]:
     score, difference, new_data = arm.score, arm.difference, arm.new_data
     return {
         "arm": arm.name,
@@ -89,6 +90,8 @@ def _numbers(arm: Arm) -> dict[str, Any]:
         **numbers("pr_auc", arm.pr_auc),
         "collapsed": arm.collapsed,
         "failed": arm.failed,
+        **numbers("kept", decision.kept.get(arm.arm) if arm.is_tuned else None),
+        "missed": decision.missed.get(arm.arm) if arm.is_tuned else None,
     }
 
 
@@ -108,9 +111,19 @@ def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]
     if any(each.pr_auc for each in compared.arms):
         cells[_PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
     cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
+    if heading := _kept(compared):
+        tuned = compared.decision if arm.is_tuned and arm.arm in compared.decision.kept else None
+        cells[heading] = PERCENT.show(tuned.kept[arm.arm].mean) if tuned else ""
+        cells["missed in"] = f"{tuned.missed[arm.arm]} of {arm.score.num}" if tuned else ""
     if any(each.failed for each in compared.arms):
         cells["failed"] = "" if arm.failed is None else str(arm.failed)
     return cells
+
+
+def _kept(compared: Comparison) -> str:
+    """The heading of what a decision promises, as `recall (%), at least 90`; empty for a decision without a target."""
+    decision = compared.decision
+    return f"{PERCENT.heading(decision.promised)}, {decision.limit}" if decision.promised else ""
 
 
 def _tips(compared: Comparison) -> dict[str, str]:
@@ -124,8 +137,10 @@ def _tips(compared: Comparison) -> dict[str, str]:
         _ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
         _HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
         _PR_AUC: "The area under the precision-recall curve, which needs no threshold",
-        "collapsed": f"How many runs predict one class only{compared.at_threshold}",
+        "collapsed": f"How many runs predict one class only{compared.decision.untuned}",
         "failed": "How many runs have no score",
+        _kept(compared): f"Its mean{compared.decision.tuned}, which keeps it within the limit on dev",
+        "missed in": "In how many runs it is beyond the limit",
     }
 
 

@@ -9,12 +9,13 @@ from typing import Final
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.formats import on_place
 from analysis.frames import tag_values
-from analysis.statistics.best_arm import TUNED
+from analysis.statistics.best_arm import arm_of
 from analysis.statistics.intervals import FEW_SEEDS
 from analysis.statistics.power import collapse_bound, smallest_visible, visible_on_items
 from analysis.verdict.base import Verdict
 from analysis.verdict.decision import Decision, flaw, is_useful, open_arms
 from dice_ray.errors import counted
+from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 _ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
@@ -48,7 +49,7 @@ def over_seeds(made: Decision) -> Verdict:
             "seeds": _seeds(made),
             "what matters": _care(made),
             "data": comparison.place,
-            "metric": f"{comparison.metric}{comparison.at_threshold_of_score}",
+            "metric": f"{comparison.metric}{comparison.where_scored}",
             "certainty": _certainty(made) if made.standings else "",
             "control": "; ".join(_controls(comparison)),
         },
@@ -92,7 +93,7 @@ def _headline(made: Decision) -> str:
     lead = ""
     best = comparison.best
     if made.outcome == "winner" and best and len(made.standings) > 1:
-        is_tight = best.runner_up.removesuffix(TUNED) != baseline
+        is_tight = arm_of(best.runner_up) != baseline
         gain = _show(comparison, best.lead.gain.mean, "" if comparison.lower_is_better else "+")
         over = f" ({gain} {'below' if comparison.lower_is_better else 'over'} {best.runner_up})" * is_tight
         lead = f", and better than every other arm{over}"
@@ -125,6 +126,7 @@ def _sentences(made: Decision) -> Iterator[str]:
     if made.outcome in ("nothing", "useless", "too_few_seeds"):
         yield _of_levels(comparison)
         return
+    yield from _of_decision(made)
     if comparison.care and (shown := [arm for arm in made.standing("better") if not _is_by_care(arm, comparison)]):
         yield f"Better, but not shown to be by more than {_care_in_words(comparison)}: {_names(shown)}."
     if comparison.care and (shown := made.standing("no_worse")):
@@ -145,6 +147,39 @@ def _sentences(made: Decision) -> Iterator[str]:
     yield _of_levels(comparison)
     yield from _of_power(made)
     yield from _of_collapse(made)
+
+
+def _of_decision(made: Decision) -> Iterator[str]:
+    """What the decision that is fitted on dev gains, and which arms are better without it only."""
+    comparison, reference = made.comparison, made.comparison.reference
+    decision, show = comparison.decision, comparison.score_format
+    if not comparison.is_tuned or made.outcome == "untested":
+        return
+    plain = {arm.arm: arm.score.mean for arm in comparison.arms if not arm.is_primary and arm.name != CONSTANT}
+    won = comparison.best.name if comparison.best and made.outcome == "winner" else ""
+    used = made.recommended or (reference,) * is_useful(reference, comparison)
+    name, texts = comparison.metric.rpartition("/")[2], []
+    for arm in (arm for arm in used if not won or arm.name == won):
+        text = f"{arm.arm} {decision.words(arm.arm)}: {name} {show.in_words(arm.score.mean)}"
+        text += f" ({decision.untuned_in_short}: {show.show(plain[arm.arm])})" if arm.arm in plain else ""
+        if arm.arm in decision.missed:
+            missed = f"missed in {decision.missed[arm.arm]} of {counted(arm.score.num, 'run')}"
+            text += f", {decision.promised.replace('flagged', 'share flagged')} of {decision.limit} % {missed}"
+        texts.append(text)
+    if texts:
+        yield f"Use {'; or '.join(texts)}."
+    better = [arm.arm for arm in made.standing("better")]
+    only = [
+        arm
+        for arm in comparison.better_untuned
+        if arm not in better and catalogue.gain(comparison.metric, reference.score.mean - plain[arm]) >= 0
+    ]
+    if only:
+        verb, fitted = "is" if len(only) == 1 else "are", decision.has_threshold
+        yield (
+            f"{', '.join(only)} {verb} better {decision.untuned_in_short} only: "
+            f"{'a tuned threshold' if fitted else 'a fitted decision'} gives {comparison.baseline} the same."
+        )
 
 
 def _of_levels(comparison: Comparison) -> str:

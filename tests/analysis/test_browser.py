@@ -69,7 +69,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a study and a sweep; the sweep's points are a picture within a picture."""
     curves = points(*((f"{number:04d}", step, "dev/f1", 0.5) for number in (1, 2) for step in (1, 2)))
     trials = [{"params.loss": loss, "metrics.dev/f1": 0.5} for loss in ("self_adjusting_dice", NASTY)]
-    tuned = {"metrics.test/f1_tuned": 0.5}
+    tuned = {"metrics.test/f1_tuned": 0.5, "metrics.test/threshold": 0.4}
     compared = study(
         cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6, **tuned})
     )

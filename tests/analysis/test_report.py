@@ -87,8 +87,9 @@ def tell_study(writer: Writer) -> None:
                 writer.tags(key, {schema.STATE: "failed", schema.FAILURE: "the loss must be finite,\ngot nan | step 3"})
             else:
                 metrics = {"test/f1": score, "test/constant_f1": 2 / 3, "test/collapsed": float(score == 0)}
-                tuned = TUNED[arm][seed] if arm in TUNED else math.nan
-                writer.metrics(key, 1, metrics | ({} if math.isnan(tuned) else {"test/f1_tuned": tuned}))
+                if arm in TUNED and not math.isnan(TUNED[arm][seed]):
+                    metrics |= {"test/f1_tuned": TUNED[arm][seed], "test/threshold": 0.4}
+                writer.metrics(key, 1, metrics)
                 writer.tags(key, {schema.STATE: "done"})
             writer.end(key, "FINISHED")
     writer.end("study", "FINISHED")

@@ -19,7 +19,7 @@ from analysis.figures.by_number import (
     tversky_alpha,
 )
 from analysis.frames import Findings
-from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC
+from analysis.ratios import PR_AUC
 from analysis.report import report
 from analysis.statistics.intervals import t_interval
 from analysis.tables.by_number import scores_by_ratio
@@ -28,6 +28,7 @@ from tests.analysis.frames import study
 from tests.analysis.test_budget import DEV, NUM, TEST
 
 RATIO, ALPHA = "params.data.imbalance.ratio.negatives", "params.loss.tversky.alpha"
+AT_HALF, AT_TUNED = "at the threshold of .5", "at the threshold tuned on dev"
 
 
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
 
 def at(ratio: int, of_cell: dict[str, Any]) -> dict[str, Any]:
     """The cell on the variant of this ratio."""
-    return of_cell | {"tags.variant": f"1:{ratio}", RATIO: ratio}
+    return of_cell | {"tags.variant": f"1:{ratio}", RATIO: ratio, "metrics.test/threshold": 0.4}
 
 
 def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
@@ -118,15 +119,17 @@ def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> No
 
 def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -> None:
     cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 30) for arm in ("plain", "dice") for seed in (1, 2)]
-    (figure,) = score_by_ratio(study(cells))
+    without = [{name: value for name, value in each.items() if "threshold" not in name} for each in cells]
+    (figure,) = score_by_ratio(study(without))
     assert isinstance(figure, _ScoreByNumber)
-    assert [panel.name for panel in figure.panels] == [AT_HALF]
+    assert [panel.name for panel in figure.panels] == ["test/f1"]
     assert not score_by_ratio(study(cells[:4]))
     assert not scores_by_ratio(study(cells[:4]))
 
 
 MCC = [
     {"arm": arm, "seed": seed, "metrics.test/mcc": mean + seed / 1000, "tags.variant": f"1:{ratio}", RATIO: ratio}
+    | {"metrics.test/threshold": 0.4}
     for arm, of_arm in {"plain": {1: 0.3, 100: 0.2}, "dice": {1: 0.35, 100: -0.02}, "focal": {1: 0.1, 100: 0.1}}.items()
     for ratio, mean in of_arm.items()
     for seed in SEEDS

@@ -16,13 +16,14 @@ import pytest
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.differences import forests
 from analysis.frames import Findings
-from analysis.statistics.best_arm import TUNED
+from analysis.statistics.best_arm import TUNED, arm_of
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import verdicts
 from analysis.verdict.base import MoreSeeds, Verdict, card_of
 from analysis.verdict.decision import Decision, Outcome, decide, open_arms
 from analysis.verdict.over_seeds import _ONE_SEARCH, over_seeds
+from dice_ray.metrics.catalogue import gain
 from tests.analysis.cells import items, study
 from tests.analysis.frames import study as made_up
 
@@ -43,12 +44,13 @@ def framed(
     collapsed: tuple[str, ...] = (),
     looks: str | None = None,
     care: str | None = None,
+    metric: str = "f1",
     **tags: str,
 ) -> pd.DataFrame:
     """A study by seeds from 1; an arm or a single cell, `dice-3`, may have collapsed."""
-    frame = study(scores, baseline="plain", **tags)
+    frame = study(scores, f"test/{metric}", baseline="plain", **tags)
     frame["seed"] += 1
-    frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
+    frame[f"metrics.test/constant_{metric}"] = np.nan if constant is None else constant
     frame["metrics.test/collapsed"] = (frame["arm"].isin(collapsed) | frame["id"].isin(collapsed)).astype(float)
     return frame.assign(**{"tags.looks": looks, "tags.care": care})
 
@@ -270,7 +272,8 @@ def test_only_the_declared_threshold_is_tested() -> None:
     """Four arms at two thresholds are eight tests, and cost power; a recommendation compared .5 with tuned scores."""
     frame = framed({"plain": around(0.5), "dice": around(0.65)})
     frame["metrics.test/f1_tuned"] = frame["metrics.test/f1"] + np.where(frame["arm"] == "plain", 0.2, 0.0)
-    for threshold, use in (("tuned", f"plain{TUNED}, since no arm is shown to be better"), ("untuned", "dice")):
+    frame["metrics.test/threshold"] = 0.12
+    for threshold, use in (("tuned", f"plain{TUNED[0]}, since no arm is shown to be better"), ("untuned", "dice")):
         (compared,) = comparisons(Findings(frame.assign(**{"tags.threshold": threshold})))
         assert over_seeds(decide(compared)).use == use
         assert compared.num_tests == 1
@@ -320,8 +323,14 @@ def test_predictions_at_half_do_not_judge_an_area_under_a_curve(collapsed: tuple
     assert "threshold" not in forest.caption
 
 
+NAMES = r"(?:dice|focal|tversky)(?: \(tuned (?:threshold|decision)\))?"
+
+
 def generated(rng: np.random.Generator) -> pd.DataFrame:
-    """A study of two to four arms with missing seeds, failures, collapses, ties, looks and a constant predictor."""
+    """A study of two to four arms with missing seeds, failures, collapses, ties, looks and a constant predictor.
+
+    Its metric is F1, a cost, or the recall of a decision with a target; tuned scores have a threshold or none.
+    """
 
     def pick(*choices: str | None) -> str | None:
         return choices[rng.integers(len(choices))]
@@ -334,13 +343,24 @@ def generated(rng: np.random.Generator) -> pd.DataFrame:
         scores[rng.random(num) < rng.choice([0, 0, 0, 0.3])] = math.nan
         arms[arm] = scores.tolist()
     constant = rng.choice([0.18, 0.6, np.nan], p=[0.6, 0.2, 0.2])
-    frame = framed(arms, constant=constant, looks=pick(None, "5 10 15 20", "5"), care=pick(None, "1"))
+    metric = pick("f1", "f1", "cost", "recall") or ""
+    name, is_cost = f"metrics.test/{metric}", metric == "cost"
+    frame = framed(arms, constant=constant, looks=pick(None, "5 10 15 20", "5"), care=pick(None, "1"), metric=metric)
     is_collapsed = (rng.random(len(frame)) < rng.choice([0, 0, 0.2, 1], p=[0.4, 0.3, 0.2, 0.1])) & frame["arm"].notna()
     frame["metrics.test/collapsed"] = is_collapsed.astype(float)
-    frame.loc[is_collapsed & frame["metrics.test/f1"].notna(), "metrics.test/f1"] = rng.choice([0.0, 0.18])
-    if rng.random() < 0.3:
-        tuned = frame["metrics.test/f1"] + rng.choice([0.0, 0.1]) + rng.normal(0, 0.01, len(frame))
-        frame["metrics.test/f1_tuned"] = tuned.clip(0, 1)
+    frame.loc[is_collapsed & frame[name].notna(), name] = rng.choice([0.0, 0.18])
+    if rng.random() < 0.5:
+        gain = rng.choice([0.0, 0.1]) * np.where(frame["arm"] == "plain", rng.choice([1, 3]), 1)
+        frame[f"{name}_tuned"] = (frame[name] + gain + rng.normal(0, 0.01, len(frame))).clip(0, 1)
+        frame["tags.threshold"] = pick("tuned", "tuned", "untuned")
+        frame["metrics.test/threshold"] = rng.choice([0.12, np.nan])
+        if metric == "recall":
+            frame["params.task.a.decision"], frame["params.task.a.decision.rate.at_most"] = "rate", 0.02
+            frame["metrics.test/flagged_tuned"] = 0.02 + rng.normal(0, 0.001, len(frame))
+            frame["metrics.test/target_missed"] = (frame["metrics.test/flagged_tuned"] > 0.02).astype(float)
+    if is_cost:
+        for column in [str(column) for column in frame if str(column).endswith(("cost", "cost_tuned"))]:
+            frame[column] = 100 * (1 - frame[column])
     kept = frame[(rng.random(len(frame)) > rng.choice([0, 0, 0.2])) | (frame["kind"] == "study")]
     return kept if (kept["arm"] == "plain").any() else frame
 
@@ -363,35 +383,46 @@ def contradictions(made: Verdict, table: ReportTable, found: Findings) -> Iterat
     rows: dict[str, dict[str, Any]] = {
         str(row["arm"]): {str(key): value for key, value in row.items()} for row in table.data.to_dict("records")
     }
-    predictor = rows.pop(CONSTANT, {"mean": math.nan})["mean"]
+    predictor, sign = rows.pop(CONSTANT, {"mean": math.nan})["mean"], gain(made.metric, 1.0)
     if made.headline not in table.notes:
         yield "the headline is not below the table"
-    for name, sign, number in re.findall(
-        r"((?:dice|focal|tversky)(?: \(tuned threshold\))?) ([-+])(\d+\.\d\d)", made.headline
-    ):
-        if f"{sign}{number}" not in table.text():
-            yield f"{name} {sign}{number} is nowhere in the table"
+    for name, direction, number in re.findall(rf"({NAMES}) ([-+]|lower by |higher by )(\d+(?:\.\d+)?)", made.headline):
+        if f"{'-' if direction in ('-', 'lower by ') else '+'}{number}" not in table.text():
+            yield f"{name} {direction}{number} is nowhere in the table"
     card = card_of(made, found)
-    recommended = [name for name in rows if re.match(rf"{re.escape(name)}(,|$| or)| or {re.escape(name)}", card.use)]
+    recommended = [name for name in rows if re.search(rf"(?:^| or ){re.escape(name)}(?:,|$| or)", card.use)]
     for name in recommended:
         row = rows[name]
-        if name.removesuffix(TUNED) == "plain":
+        if arm_of(name) == "plain":
             continue
-        if row["mean"] <= predictor + 1e-12 or row["failed"] or row["collapsed"] == row["seeds"]:
+        if sign * (row["mean"] - predictor) <= 1e-12 or row["failed"] or row["collapsed"] == row["seeds"]:
             yield f"{name} is recommended"
-        baseline = rows.get("plain", rows.get(f"plain{TUNED}", {}))
+        baseline = rows.get("plain", {})
         learns = not pd.isna(row["collapsed"]) and row["collapsed"] < baseline["collapsed"]
-        if not (row["holm_p"] <= 0.05 and row["difference"] > 0) and not learns:
+        if not (row["holm_p"] <= 0.05 and sign * row["difference"] > 0) and not learns:
             yield f"{name} is recommended without a difference"
     if made.outcome not in ("useless", "nothing", "too_few_seeds"):
-        named = set(re.findall(r"(?:dice|focal|tversky)(?: \(tuned threshold\))?", " ".join(made.sentences)))
+        # Where tuned scores are compared, a sentence on the decision names arms without any suffix.
+        named = set(re.findall(NAMES, " ".join(made.sentences)))
         differ = {name for name, row in rows.items() if row["holm_p"] <= 0.05 and row["shared_seeds"] >= 5}
         yield from (f"{name} differs, and no sentence names it" for name in differ - named)
-    if (made.answer == "YES") != any(name.removesuffix(TUNED) != "plain" for name in recommended):
+    if (made.answer == "YES") != any(arm_of(name) != "plain" for name in recommended):
         yield f"{made.answer}, and use {card.use}"
     bold = [str(table.data["arm"][number]) for (number, _), mark in table.marks.items() if mark == "bold"]
     if bold != [card.use] * (made.outcome == "winner"):
         yield f"bold: {bold}"
+    for sentence in made.sentences[1:]:
+        for arm, number in re.findall(r"(?:Use |; or )(\w+) .*?: \w+ (\d+(?:\.\d+)?)", sentence):
+            used = [name for name in recommended if arm_of(name) == arm]
+            if not used or number not in table.shown.set_index("arm").loc[used[0]].iloc[0]:
+                yield f"use {arm} with {number}, not {card.use}"
+        if found_only := re.match(r"(.*) (?:is|are) better (?:at .5|untuned) only: ", sentence):
+            for arm in found_only[1].split(", "):
+                (row,) = (each for name, each in rows.items() if arm_of(name) == arm and name != arm)
+                (best,) = (each for name, each in rows.items() if arm_of(name) == "plain" and name != "plain")
+                is_better = row["holm_p"] <= 0.05 and sign * row["difference"] > 0 and not pd.notna(row["new_data_low"])
+                if is_better or sign * (best["mean"] - rows[arm]["mean"]) < 0:
+                    yield sentence
 
 
 def test_an_arm_that_gets_better_is_never_judged_worse() -> None:
@@ -401,8 +432,8 @@ def test_an_arm_that_gets_better_is_never_judged_worse() -> None:
         arms = {arm: rng.normal(0.6, 0.02, 10).tolist() for arm in ARMS[:3]}
         care = (None, "1")[rng.integers(2)]
         ranks = []
-        for gain in (-0.05, -0.02, 0.0, 0.02, 0.05):
-            made = decided(arms | {"dice": shifted(arms["dice"], gain)}, care=care)
+        for shift in (-0.05, -0.02, 0.0, 0.02, 0.05):
+            made = decided(arms | {"dice": shifted(arms["dice"], shift)}, care=care)
             standing = next(standing for arm, standing in made.standings if arm.name == "dice")
             ranks.append(order.index("open" if standing in ("equal", "no_worse") else standing))
         assert ranks == sorted(ranks)

@@ -1,0 +1,115 @@
+"""The decision that runs fit on dev, in words: where scores are taken, and what it promises. THE place for both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pandas as pd
+
+from analysis.frames import all_params, metric_values, tag_values, test_per_train, unfailed
+from analysis.statistics.intervals import Interval, t_interval
+from dice_ray.tracking import schema
+
+_PROMISED: Final = {"recall": "recall", "precision": "precision", "rate": "flagged"}
+"""What a decision with a target keeps within a limit, by the kind of decision."""
+
+
+@dataclass(frozen=True)
+class DecisionFacts:
+    """How the runs of a comparison turn scores into answers.
+
+    Attributes:
+        has_threshold: Whether that is a threshold: other decisions are shifts of classes.
+        is_of_answers: Whether it is that for no answer, which is no probability: untuned, a question has no answer
+            where that is likelier than the best one.
+        is_tuned: Whether scores with the fitted decision are stored.
+        promised: The metric that it keeps within a limit: `recall`, `precision` or `flagged`; empty for none.
+        limit: The limit in words, as `at least 90`, in percent.
+        costs: Of a false positive and of a false negative, of a decision for the lowest cost.
+        thresholds: The mean threshold of each arm, where there is one.
+        kept: What it promises within the limit as it is on test, by arm.
+        missed: In how many runs that is beyond the limit, by arm.
+    """
+
+    has_threshold: bool
+    is_of_answers: bool = False
+    is_tuned: bool = True
+    promised: str = ""
+    limit: str = ""
+    costs: tuple[float, float] | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    kept: Mapping[str, Interval] = field(default_factory=dict)
+    missed: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, cells: pd.DataFrame, metric: str) -> DecisionFacts:
+        """That of cells of one comparison; of different ones, nothing of what they are fitted for is known."""
+        settings = _settings(cells)
+        kind = settings.get("", "")
+        costs = [float(settings.get(f".cost.{name}", "nan")) for name in ("false_positive", "false_negative")]
+        limits = {name: settings.get(f".{kind}.{name}") for name in ("at_least", "at_most")}
+        limit = next((f"{name.replace('_', ' ')} {100 * float(of):g}" for name, of in limits.items() if of), "")
+        promised, split = _PROMISED.get(kind, "") if limit else "", metric.rpartition("/")[0]
+        by_arm = {
+            name: {str(arm): of.dropna() for arm, of in unfailed(cells, stored).groupby(cells["arm"])}
+            for name, stored in {
+                "threshold": schema.threshold_metric(metric),
+                "kept": f"{split}/{promised}_tuned",
+                "missed": f"{split}/target_missed",
+            }.items()
+        }
+        ratio = test_per_train(cells)
+        return cls(
+            any(map(len, by_arm["threshold"].values())),
+            bool(tag_values(cells, schema.TASK).eq("extractive_qa").any()),
+            bool(metric_values(cells, schema.tuned_metric(metric)).notna().any()),
+            promised,
+            limit,
+            (costs[0], costs[1]) if kind == "cost" else None,
+            {arm: float(of.mean()) for arm, of in by_arm["threshold"].items() if len(of)},
+            {arm: t_interval(of.tolist(), ratio) for arm, of in by_arm["kept"].items() if len(of)},
+            {arm: int((of > 0).sum()) for arm, of in by_arm["missed"].items() if promised and len(of)},
+        )
+
+    def words(self, arm: str) -> str:
+        """How to use an arm: `with the threshold .12`."""
+        if arm not in self.thresholds:
+            return "with its decision fitted on dev"
+        kind = "no-answer threshold" if self.is_of_answers else "threshold"
+        return f"with the {kind} {f'{self.thresholds[arm]:.3g}'.removeprefix('0') or 0}"
+
+    @property
+    def suffix(self) -> str:
+        """What follows the name of an arm in the row of its tuned scores; `statistics.best_arm.arm_of` removes it."""
+        return " (tuned threshold)" if self.has_threshold else " (tuned decision)"
+
+    @property
+    def tuned(self) -> str:
+        """Where tuned scores are taken, as the end of a phrase."""
+        return " at the threshold tuned on dev" if self.has_threshold else " with the decision fitted on dev"
+
+    @property
+    def untuned(self) -> str:
+        """Where those of plain predictions are taken; empty for a task without a decision."""
+        if self.has_threshold:
+            return f" at the {'untuned no-answer threshold' if self.is_of_answers else 'threshold of .5'}"
+        return " with the untuned decision" if self.is_tuned else ""
+
+    @property
+    def untuned_in_short(self) -> str:
+        return "at .5" if self.has_threshold and not self.is_of_answers else "untuned"
+
+
+def _settings(cells: pd.DataFrame) -> Mapping[str, str]:
+    """The parameters of the decision that are the same for all cells, by their path below `task.NAME.decision`."""
+    params = all_params(cells)
+    return {
+        path: str(values.iloc[0])
+        for name in params
+        for task, is_decision, path in [str(name).partition(".decision")]
+        if is_decision and task.startswith("task.") and path[:1] in ("", ".")
+        for values in [params[name].dropna()]
+        if values.nunique() == 1
+    }
