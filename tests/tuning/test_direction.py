@@ -163,6 +163,14 @@ def test_a_run_trained_alone_ends_with_its_lowest_cost() -> None:
     assert api.evaluate("alone", "dev").scores.metrics["cost"] == points["value"].min()
 
 
+def test_runs_trained_alone_stand_in_the_order_of_their_costs() -> None:
+    with Writer("train") as writer:
+        for id_, value in (("high", 9.0), ("low", 4.0)):
+            writer.open(id_, name=id_, params={}, tags={schema.KIND: "run", schema.METRIC: "dev/cost"})
+            writer.metrics(id_, 9, {"dev/best_cost": value})
+    assert [(run.run, run.score) for run in overview.compared("train", read("train"))] == [("low", 4.0), ("high", 9.0)]
+
+
 @pytest.mark.ray
 @pytest.mark.usefixtures("on_kept_ray")
 def test_a_sweep_finds_the_lowest_cost(costs: tuple[Layer, ...]) -> None:
