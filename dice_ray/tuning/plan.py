@@ -41,8 +41,14 @@ AUTOMATIC = "this machine"
 
 
 def deciding_metric(config: RunConfig) -> str:
-    """The metric that trials are compared by: the name of the task's, or the address of an own one."""
-    return config.task.own_metric() or config.task.objective()
+    """The metric that trials are compared by: the task's, or the address of an own one, and what is decided for it.
+
+    A search of `decision.cost.false_negative` would find the lowest cost where errors cost least.
+    """
+    task = config.task
+    metric = task.own_metric() or task.objective()
+    decided = str(getattr(task, "decision", None) or "") if task.objective().endswith("_tuned") else ""
+    return f"{metric} ({decided})" if decided else metric
 
 
 def quickest_and_slowest(configs: Iterable[RunConfig]) -> list[RunConfig]:

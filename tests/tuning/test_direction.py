@@ -12,6 +12,7 @@ from dice_ray.api.reports import findings
 from dice_ray.api.results import best_of
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
+from dice_ray.errors import ConfigError
 from dice_ray.files import runs_folder
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver
@@ -35,21 +36,19 @@ FOCAL = TrialSpec(id="0001", params={"loss": "focal", "training.lr": 2e-3}, seed
 DICE = TrialSpec(id="0002", params={"loss": "dice", "training.lr": 1e-3}, seed=0)
 
 
-def cost(targets: list[str], predictions: list[str]) -> float:
-    """Of 1,000 records, where a missed positive costs 10 and a false alarm 1."""
-    pairs = list(zip(targets, predictions, strict=True))
-    return 1000 * sum({("1", "0"): 10, ("0", "1"): 1}.get(pair, 0) for pair in pairs) / len(pairs)
+DECISION = {"task.sentence_pair.decision.cost.false_negative": 10.0}
+"""A missed positive costs 10, a false alarm 1."""
 
 
 @pytest.fixture
 def costs(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     quick = {"data.source.synthetic.positive_share": 0.3, "training.epochs": 4, "training.batch_size": 16}
-    return (*layers, values_layer("score", {"task.sentence_pair.score": f"{__name__}:cost", **quick}))
+    return (*layers, values_layer("score", DECISION | quick))
 
 
 def told(step: int, cost: float, pr_auc: float = 0.5, *, finished: bool = False) -> TrialResult:
     """A report of a trial, whose score is a gain."""
-    metrics = {"dev/cost": cost, "dev/pr_auc": pr_auc, "dev/collapsed": 0.0}
+    metrics = {"dev/cost_tuned": cost, "dev/pr_auc": pr_auc, "dev/collapsed": 0.0}
     return {"score": -cost, "step": step, "metrics": metrics, "finished": finished}
 
 
@@ -68,7 +67,7 @@ def swept(costs: tuple[Layer, ...]) -> SweepPlan:
             for result in results:
                 recorder.reported(trial.id, result)
                 (running,) = recorder.counts.trials
-                assert running.score == result["metrics"]["dev/cost"]
+                assert running.score == result["metrics"]["dev/cost_tuned"]
             recorder.ended(trial.id, {**results[-1], "finished": True})
         assert (recorder.counts.best_score, recorder.counts.best_params) == (4.0, FOCAL.params)
         recorder.close()
@@ -77,12 +76,12 @@ def swept(costs: tuple[Layer, ...]) -> SweepPlan:
 
 def test_mlflow_has_the_lowest_cost_and_of_equal_ones_that_of_the_highest_pr_auc(swept: SweepPlan) -> None:
     """The value must be that of the checkpoint which the loop has kept."""
-    points = curves("swept").query("metric == 'dev/best_cost'").set_index("id")
+    points = curves("swept").query("metric == 'dev/best_cost_tuned'").set_index("id")
     assert points[["step", "value"]].to_dict("index") == {
         "0001": {"step": 3, "value": 4.0},
         "0002": {"step": 2, "value": 6.0},
     }
-    assert read("swept").set_index("id").loc["swept", "tags.metric"] == "dev/cost"
+    assert read("swept").set_index("id").loc["swept", "tags.metric"] == "dev/cost_tuned"
 
 
 def test_the_lowest_cost_ranks_first_is_run_again_and_kept(swept: SweepPlan) -> None:
@@ -97,14 +96,14 @@ def test_the_lowest_cost_ranks_first_is_run_again_and_kept(swept: SweepPlan) -> 
         ("swept/0002", 6.0),
     ]
     (line,) = overview.overview(["swept"])
-    assert (line.metric, line.best) == ("dev/cost", 4.0)
+    assert (line.metric, line.best) == ("dev/cost_tuned", 4.0)
 
 
 def test_what_is_exported_has_the_costs_and_optuna_minimises_them(swept: SweepPlan) -> None:
-    assert "\n# dev/cost 4.0000 with seed 0.\n" in preset(runs_folder() / "swept")
+    assert "\n# dev/cost_tuned 4.0000 with seed 0.\n" in preset(runs_folder() / "swept")
     api.export_optuna("swept", "study.db")
     study = optuna.load_study(study_name=None, storage="sqlite:///study.db")
-    assert (study.direction.name, study.metric_names) == ("MINIMIZE", ["dev/cost"])
+    assert (study.direction.name, study.metric_names) == ("MINIMIZE", ["dev/cost_tuned"])
     assert (study.best_trial.user_attrs, study.best_value) == ({"trial": "0001"}, 4.0)
     assert study.best_trial.intermediate_values == {1: 9.0, 2: 4.0, 3: 4.0, 4: 7.0}
 
@@ -148,26 +147,36 @@ def test_a_study_compares_a_tuned_score_by_the_metric_and_keeps_checkpoints_by_t
     assert (rows.loc[cell.id, "metrics.dev/best_f1_tuned"], rows.loc[cell.id, "metrics.test/f1"]) == (0.75, 0.25)
 
 
+def test_all_trials_have_the_costs_of_the_sweep(costs: tuple[Layer, ...]) -> None:
+    """A search of what an error costs would find that cheap errors cost least."""
+    plan = SweepPlan(name="costs", layers=costs, space=SPACE, trials=2)
+    cheap = TrialSpec(id="0001", params=dict.fromkeys(DECISION, 5.0), seed=0)
+    with pytest.raises(
+        ConfigError, match=r"must keep the metric .*, cost_tuned \(.*false_negative=10.0\), got .*=5.0\)"
+    ):
+        plan.config(cheap)
+    assert plan.config(FOCAL).task.objective() == "cost_tuned"
+
+
 def test_a_run_trained_alone_ends_with_its_lowest_cost() -> None:
     """The last line named the highest one, which is not that of the checkpoint."""
     quick = {"training.epochs": 4, "training.lr": 5e-3, "training.batch_size": 16, "training.evaluations": 4}
     data = {"data.source.synthetic.size": 200, "data.source.synthetic.positive_share": 0.3}
-    result = api.train(
-        "synthetic_pairs", {"task.sentence_pair.score": f"{__name__}:cost", **quick, **data}, name="alone"
-    )
-    points = curves("train").query("metric == 'dev/cost'")
-    assert points["value"].nunique() > 1
-    assert result.best.line.startswith(f"alone has dev/cost {points['value'].min():.4f}")
+    result = api.train("synthetic_pairs", DECISION | quick | data, name="alone")
+    points = curves("train").pivot_table("value", "step", "metric")
+    first = points.loc[points["dev/cost_tuned"].idxmin()]
+    assert points["dev/cost_tuned"].nunique() > 1
+    assert result.best.line.startswith(f"alone has dev/cost_tuned {first['dev/cost_tuned']:.4f}")
     (row,) = read("train").to_dict("records")
-    assert row["metrics.dev/best_cost"] == points["value"].min()
-    assert api.evaluate("alone", "dev").scores.metrics["cost"] == points["value"].min()
+    assert row["metrics.dev/best_cost_tuned"] == first["dev/cost_tuned"] == points["dev/cost_tuned"].min()
+    assert api.evaluate("alone", "dev").scores.metrics["cost"] == first["dev/cost"]
 
 
 def test_runs_trained_alone_stand_in_the_order_of_their_costs() -> None:
     with Writer("train") as writer:
         for id_, value in (("high", 9.0), ("low", 4.0)):
-            writer.open(id_, name=id_, params={}, tags={schema.KIND: "run", schema.METRIC: "dev/cost"})
-            writer.metrics(id_, 9, {"dev/best_cost": value})
+            writer.open(id_, name=id_, params={}, tags={schema.KIND: "run", schema.METRIC: "dev/cost_tuned"})
+            writer.metrics(id_, 9, {"dev/best_cost_tuned": value})
     assert [(run.run, run.score) for run in overview.compared("train", read("train"))] == [("low", 4.0), ("high", 9.0)]
 
 
@@ -180,7 +189,7 @@ def test_a_sweep_finds_the_lowest_cost(costs: tuple[Layer, ...]) -> None:
     counts = runner.run(plan, folder := runs_folder() / "costs", Driver())
     ledger = Ledger(folder / "ledger.jsonl")
     lowest = {
-        id_: min(metrics["dev/cost"] for metrics in outcome.metrics)
+        id_: min(metrics["dev/cost_tuned"] for metrics in outcome.metrics)
         for id_, outcome in ledger.searched().outcomes.items()
     }
     first = min(lowest, key=lambda id_: lowest[id_])
@@ -188,6 +197,6 @@ def test_a_sweep_finds_the_lowest_cost(costs: tuple[Layer, ...]) -> None:
     assert (counts.best_score, counts.best_params) == (lowest[first], ledger.specs[first].params)
     assert [spec.rerun_of for spec in ledger.specs.values() if spec.rerun_of] == [first]
     rows = read("costs").set_index("id")
-    assert {id_: rows.loc[id_, "metrics.dev/best_cost"] for id_ in lowest} == lowest
+    assert {id_: rows.loc[id_, "metrics.dev/best_cost_tuned"] for id_ in lowest} == lowest
     assert [path.parent.name for path in folder.glob("trials/*/best.pt") if "-" not in path.parent.name] == [first]
     assert best_of("costs", findings("costs")).name == f"costs/{first}"
