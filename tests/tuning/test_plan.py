@@ -465,5 +465,6 @@ def test_an_own_metric_of_any_task_has_an_absolute_address() -> None:
     class Configuration(Settings):
         task: Annotated[SentencePairConfig | Third, Choice()]
 
-    assert address_paths(Configuration) == {"task.sentence_pair.score", "task.third.measure"}
+    of_pairs = {"task.sentence_pair.score", "task.sentence_pair.decision.own.function"}
+    assert address_paths(Configuration) == {*of_pairs, "task.third.measure"}
     assert address_paths() == {"loss.custom.target", "task.sentence_pair.score", "task.text_classification.score"}
