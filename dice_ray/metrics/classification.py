@@ -102,6 +102,11 @@ def ratio(above: float, below: float) -> float:
     return above / below if below else 0.0
 
 
+def ratios(above: Any, below: Any) -> Any:
+    """The same of arrays."""
+    return np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=np.asarray(below) != 0)
+
+
 def binary_scores(
     probabilities: NDArray[np.floating], labels: NDArray[np.integer], threshold: float
 ) -> dict[str, float]:
@@ -122,7 +127,7 @@ def binary_scores(
         "f0.5": counts.f_beta(0.5),
         "f2": counts.f_beta(2),
         "accuracy": ratio(int((predicted == positive).sum()), len(labels)),
-        "balanced_accuracy": balanced_accuracy(confusion(labels, predicted.astype(np.int64), 2)),
+        "balanced_accuracy": class_scores(confusion(labels, predicted.astype(np.int64), 2))["balanced_accuracy"],
         "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
         "roc_auc": roc_auc(probabilities, labels),
         "pr_auc": pr_auc(probabilities, labels),
@@ -138,28 +143,27 @@ def confusion(labels: NDArray[np.integer], predicted: NDArray[np.integer], num_c
 
 
 def class_scores(counts_CC: NDArray[np.int64]) -> dict[str, float]:
-    """The scores of a single-label problem with several classes.
+    """The scores of a single-label problem with several classes, from its confusion matrix."""
+    scores = scores_of_sums(counts_CC.diagonal(), counts_CC.sum(1), counts_CC.sum(0))
+    return {name: float(value) for name, value in scores.items()}
 
-    Macro F1 is the mean over the classes that occur among labels or predictions. MCC is defined as in Gorodkin (2004).
+
+def scores_of_sums(
+    right_KC: NDArray[np.int64], labelled_C: NDArray[np.int64], predicted_KC: NDArray[np.int64]
+) -> dict[str, Any]:
+    """The same from the numbers of each class, for one or for several predictions of the same items.
+
+    Macro F1 is the mean over the classes that occur among labels or predictions, balanced accuracy the mean recall of
+    those that occur among the labels. MCC is defined as in Gorodkin (2004).
     """
-    labelled, predicted = counts_CC.sum(1), counts_CC.sum(0)
-    num_items, num_right = int(counts_CC.sum()), int(counts_CC.trace())
-    sizes = (labelled + predicted).tolist()
-    f1 = [2 * hit / size for hit, size in zip(counts_CC.diagonal().tolist(), sizes, strict=True) if size]
-    spread = [num_items**2 - sum(size**2 for size in totals) for totals in (labelled.tolist(), predicted.tolist())]
+    num_items, num_right_K, sizes_KC = labelled_C.sum(), right_KC.sum(-1), labelled_C + predicted_KC
+    spread_K = np.sqrt(num_items**2 - (labelled_C**2).sum()) * np.sqrt(num_items**2 - (predicted_KC**2).sum(-1))
     return {
-        "accuracy": ratio(num_right, num_items),
-        "macro_f1": ratio(sum(f1), len(f1)),
-        "balanced_accuracy": balanced_accuracy(counts_CC),
-        "mcc": ratio(num_right * num_items - int(labelled @ predicted), math.sqrt(spread[0]) * math.sqrt(spread[1])),
+        "accuracy": ratios(num_right_K, num_items),
+        "macro_f1": ratios(ratios(2 * right_KC, sizes_KC).sum(-1), (sizes_KC > 0).sum(-1)),
+        "balanced_accuracy": ratios(ratios(right_KC, labelled_C).sum(-1), (labelled_C > 0).sum()),
+        "mcc": ratios(num_right_K * num_items - predicted_KC @ labelled_C, spread_K),
     }
-
-
-def balanced_accuracy(counts_CC: NDArray[np.int64]) -> float:
-    """The mean recall of the classes that occur among the labels."""
-    labelled = counts_CC.sum(1)
-    recalls = counts_CC.diagonal()[labelled > 0] / labelled[labelled > 0]
-    return ratio(float(recalls.sum()), len(recalls))
 
 
 def roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from dice_ray.metrics.catalogue import metric_of
+from dice_ray.metrics.classification import ratios
 from dice_ray.settings import Branch, Choice
 from dice_ray.user_code import Address
 
@@ -38,16 +39,16 @@ class Outcomes:
 
     @property
     def precision(self) -> Any:
-        return _ratio(self.tp, self.tp + self.fp)
+        return ratios(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> Any:
-        return _ratio(self.tp, self.tp + self.fn)
+        return ratios(self.tp, self.tp + self.fn)
 
     @property
     def flagged(self) -> Any:
         """The share of all items that is predicted positive."""
-        return _ratio(self.tp + self.fp, self.tp + self.fp + self.fn + self.tn)
+        return ratios(self.tp + self.fp, self.tp + self.fp + self.fn + self.tn)
 
 
 class Rule(Branch, ABC):
@@ -101,7 +102,7 @@ class F1Rule(Rule):
 
     def value(self, outcomes: Outcomes) -> Any:
         weighted = (1 + self._beta**2) * outcomes.tp
-        return _ratio(weighted, weighted + outcomes.fp + self._beta**2 * outcomes.fn)
+        return ratios(weighted, weighted + outcomes.fp + self._beta**2 * outcomes.fn)
 
 
 class FBetaRule(F1Rule):
@@ -139,7 +140,7 @@ class CostRule(Rule):
 
     def value(self, outcomes: Outcomes) -> Any:
         cost = self.false_positive * outcomes.fp + self.false_negative * outcomes.fn
-        return 1000 * _ratio(cost, outcomes.tp + outcomes.fp + outcomes.fn + outcomes.tn)
+        return 1000 * ratios(cost, outcomes.tp + outcomes.fp + outcomes.fn + outcomes.tn)
 
     def gain(self, outcomes: Outcomes) -> Any:
         return -self.value(outcomes)
@@ -153,7 +154,8 @@ class RecallRule(Rule):
             sets with 200 positives, and in 74 % of those with 20.
         certainty: The share of dev sets with which the recall in use is not lower, by its exact binomial limit. To be
             95 % certain of .8, .9, .95 or .99 takes 14, 29, 59 or 299 positives in dev (80 %: 8, 16, 32, 161); with
-            fewer all is predicted positive. It costs precision: of a good model with 200 positives in dev 56 become 41.
+            fewer, but 5 or more, all is predicted positive. It costs precision: of a good model, with 200 positives in
+            dev, 56 become 41.
     """
 
     name = "recall"
@@ -284,8 +286,3 @@ def _is_certain(hits: Any, misses: Any, share: float, certainty: float) -> Any:
     from scipy import special
 
     return (np.asarray(hits) > 0) & (special.betainc(np.maximum(hits, 1), misses + 1, share) <= 1 - certainty)
-
-
-def _ratio(above: Any, below: Any) -> Any:
-    """The quotient, with 0/0 = 0."""
-    return np.divide(above, below, out=np.zeros(np.shape(below)), where=np.asarray(below) != 0)

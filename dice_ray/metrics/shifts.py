@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.classification import class_scores, confusion
+from dice_ray.metrics.classification import class_scores, confusion, scores_of_sums
 
 MIN_ITEMS: Final = 20
 """Items that each class must have in dev for shifts of their own; otherwise all follow from one parameter."""
@@ -46,19 +46,20 @@ def fit_shifts(
         return class_scores(confusion(labels_N, (logits_NC + shifts_C).argmax(1), num_classes))[metric]
 
     # Every vector of shifts is brought to its final form before it is judged: rounding may decide a tie.
-    log_ratio_C = np.log(np.maximum(sizes_C, 1) / sizes_C[most_frequent])
+    rarity_C = np.log(sizes_C[most_frequent] / np.maximum(sizes_C, 1))
     best, shifts_C = -np.inf, np.zeros(num_classes)
-    for candidate_C in -_FACTORS[:, None] * log_ratio_C:
+    for candidate_C in np.outer(_FACTORS, rarity_C) + 0.0:  # which makes 0 of -0
         if (reached := value(candidate_C)) > best + 1e-12:
             best, shifts_C = reached, candidate_C
     is_improved = sizes_C.min() >= MIN_ITEMS
     for _ in range(_NUM_SWEEPS if is_improved else 0):
         is_improved = False
         for class_ in range(num_classes):
+            change = _best_change(logits_NC + shifts_C, labels_N, class_, metric)
             candidate_C = shifts_C.copy()
-            candidate_C[class_] += _best_change(logits_NC + shifts_C, labels_N, class_, metric)
+            candidate_C[class_] += change
             candidate_C -= candidate_C[most_frequent]
-            if (reached := value(candidate_C)) > best + 1e-12:
+            if change and (reached := value(candidate_C)) > best + 1e-12:
                 best, shifts_C, is_improved = reached, candidate_C, True
         if not is_improved:
             break
@@ -66,26 +67,34 @@ def fit_shifts(
 
 
 def _best_change(logits_NC: NDArray[np.float64], labels_N: NDArray[np.integer], class_: int, metric: str) -> float:
-    """What is best added to the logits of one class, of 0 and changes that win quantiles of its items."""
+    """What is best added to the logits of one class, which are overwritten: 0, or what wins a quantile of its items."""
     num_classes = logits_NC.shape[1]
-    others_NC = logits_NC.copy()
-    others_NC[:, class_] = -np.inf
-    rival_N = others_NC.argmax(1)
-    margins_N = others_NC.max(1) - logits_NC[:, class_]
+    own_N = logits_NC[:, class_].copy()
+    logits_NC[:, class_] = -np.inf
+    rival_N = logits_NC.argmax(1)
+    margins_N = logits_NC[np.arange(len(own_N)), rival_N] - own_N
     # A change is worth trying only just above the margin of an item of the class, halfway to the next margin.
-    ordered_N, own = np.sort(margins_N), np.sort(margins_N[labels_N == class_])
+    is_own_N = labels_N == class_
+    ordered_N, own = np.sort(margins_N), np.sort(margins_N[is_own_N])
     own = own[np.unique(np.linspace(0, len(own) - 1, _NUM_CANDIDATES).astype(int))]
     above = np.append(ordered_N, ordered_N[-1] + 1)[np.searchsorted(ordered_N, own, side="right")]
     changes_K = np.unique(np.append((own + above) / 2, 0.0))
-    # An item moves from its rival to the class at the first change above its margin; one count serves all changes.
+    # An item moves from its rival to the class at the first change above its margin.
     moves_N = np.searchsorted(changes_K, margins_N, side="right")
-    shape = (len(changes_K) + 1, num_classes, num_classes)
-    cells_N = np.ravel_multi_index((moves_N, labels_N, rival_N), shape)
-    moved_KCC = np.bincount(cells_N, minlength=int(np.prod(shape))).reshape(shape).cumsum(0)
-    counts_KCC = moved_KCC[-1] - moved_KCC[:-1]
-    counts_KCC[:, :, class_] = moved_KCC[:-1].sum(2)
-    values = [class_scores(counts_CC)[metric] for counts_CC in counts_KCC]
-    best_K = changes_K[np.array(values) >= max(values) - 1e-12]
+
+    def sums(chosen_N: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """`sums_KC`: how many of these items each class gets with each change."""
+        cells_N = moves_N[chosen_N] * num_classes + rival_N[chosen_N]
+        moved_KC = np.bincount(cells_N, minlength=(len(changes_K) + 1) * num_classes).reshape(-1, num_classes).cumsum(0)
+        sums_KC: NDArray[np.int64] = moved_KC[-1] - moved_KC[:-1]
+        sums_KC[:, class_] = moved_KC[:-1].sum(1)
+        return sums_KC
+
+    right_KC = sums(labels_N == rival_N)
+    right_KC[:, class_] = sums(is_own_N)[:, class_]
+    labelled_C = np.bincount(labels_N, minlength=num_classes)
+    values = scores_of_sums(right_KC, labelled_C, sums(np.ones_like(is_own_N)))[metric]
+    best_K = changes_K[values >= values.max() - 1e-12]
     return float(best_K[np.abs(best_K).argmin()])
 
 
