@@ -78,7 +78,7 @@ _METRICS: Final = {
 }
 _FAMILIES: Final = (
     (re.compile(r"(macro_)?f\d+(\.\d+)?"), Metric(_SHARE, _LABELS)),
-    (re.compile(r"constant_.*|threshold.*"), Metric(is_score=False)),
+    (re.compile(r"constant_.*|threshold.*|background|start|end"), Metric(is_score=False)),
 )
 """Metrics that share what is known of them: F-betas, and what a constant predictor or the decision rule has."""
 

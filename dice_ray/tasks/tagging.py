@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.records import TaggedRecord, documents
 from dice_ray.errors import DataError
-from dice_ray.metrics.classification import Counts, ratio
-from dice_ray.metrics.decisions import FittedDecision
-from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
+from dice_ray.metrics.classification import Counts, ItemCounts, ratio
+from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts, tuned_scores
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _IOB2: Final = re.compile(r"O|[BI](-.*)?")
+_NUM_BIASES: Final = 41
+"""Biases of the background that are tried on dev."""
 
 
 class TaggingConfig(WindowedBranch):
@@ -127,6 +132,10 @@ class Tagging(Task[TaggedRecord]):
 
     config: TaggingConfig
 
+    @property
+    def _has_background(self) -> bool:
+        return self.config.background is not None
+
     def texts(self, records: Sequence[TaggedRecord]) -> list[str]:
         return [" ".join(self.config.tagged(record)[0]) for record in records]
 
@@ -159,7 +168,7 @@ class Tagging(Task[TaggedRecord]):
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = Counter(tag for tags in whole_numbers(rows, "tags") for tag in tags)
         # A term of two classes always has a background, even if the task names none.
-        background = 0 if self.config.background is not None or len(self.classes) == 2 else None
+        background = 0 if self._has_background or len(self.classes) == 2 else None
         by_class = tuple(counts[index] for index in range(len(self.classes)))
         return (TermFacts("tag", "softmax", self.classes, by_class, background),)
 
@@ -170,16 +179,77 @@ class Tagging(Task[TaggedRecord]):
         tags_BL = batch.targets["tag"]
         return {"tag": Term(logits["tag"], tags_BL, tags_BL != NO_TARGET)}
 
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[int]]:
-        """The predicted class of each word that a row decides."""
-        best_BL = logits["tag"].argmax(-1)
-        return [best_L[items_L].tolist() for best_L, items_L in zip(best_BL, batch.targets["item"], strict=True)]
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """The best class besides the background of each word that a row decides, then the margins of all these words.
+
+        A margin is the logit of the background minus that of the best other class, so that any bias of the background
+        can be applied later; without a background it is -inf.
+        """
+        items_BL = batch.targets["item"]
+        logits_NC = logits["tag"][items_BL].double()  # the difference of two floats of lower precision is exact
+        num_other = len(self.classes) - self._has_background
+        best_N, class_N = logits_NC[:, -num_other:].max(-1)
+        margin_N = logits_NC[:, 0] - best_N if self._has_background else torch.full_like(best_N, -torch.inf)
+        classes, margins = iter((class_N + self._has_background).tolist()), iter(margin_N.tolist())
+        sizes = items_BL.sum(-1).tolist()
+        return [[*islice(classes, size), *islice(margins, size)] for size in sizes]
+
+    def decide(
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> FittedDecision | None:
+        """A bias of the background's logit, for the F1 of spans."""
+        if not self._has_background:
+            return None
+        gold = [self.config.tagged(record)[1] for record in records]
+        # From a quarter of the words that are in spans to four times as many are tagged: biases beside each other
+        # differ by the same share of them, also where the model is sure that most words are background.
+        limits = np.sort([-margin for row in decoded for margin in _halves(row)[1]])[::-1]
+        num_inside = sum(tag != self.config.background for tags in gold for tag in tags)
+        places = np.unique(np.geomspace(0.25, 4, _NUM_BIASES) * num_inside).round().astype(int)
+        places = places[(places > 0) & (places < len(limits))]
+        biases = sorted({0.0, *((limits[places - 1] + limits[places]) / 2).tolist()}, key=abs)
+        of_record = documents(records)
+        groups = [of_record[record.id] for record in records] if of_record else None
+        counts_KN3 = self._counts_by_bias(gold, rows, decoded, biases)
+        return fit_spans([{"background": bias} for bias in biases], counts_KN3, 0, groups)
+
+    def _counts_by_bias(
+        self, gold: Sequence[Sequence[str]], rows: Sequence[Row], decoded: Sequence[list[float]], biases: list[float]
+    ) -> NDArray[np.int64]:
+        """`counts_KN3`: of each record with each bias, as `fit_spans` takes them.
+
+        From the highest bias down words leave the background; only their records are counted again.
+        """
+        lowest = min(biases)
+        words = [
+            (-margin, row["record"], word, self.classes[int(class_)])
+            for row, places, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True)
+            for word, class_, margin in zip(places, *_halves(of_row), strict=True)
+            if -margin > lowest
+        ]
+        words.sort(key=itemgetter(0))
+        spans = [self.config.spans(tags) for tags in gold]
+        predicted = [[self.config.background] * len(tags) for tags in gold]
+        counts_KN3 = np.zeros((len(biases), len(gold), 3), dtype=np.int64)
+        counts_N3 = np.array([(0, 0, len(of_record)) for of_record in spans])
+        for place in np.argsort(biases)[::-1]:
+            changed = set()
+            while words and words[-1][0] > biases[place]:
+                _, record, word, tag = words.pop()
+                predicted[record][word] = tag
+                changed.add(record)
+            for record in changed:
+                found = self.config.spans(predicted[record])
+                num_right = len(found & spans[record])
+                counts_N3[record] = num_right, len(found) - num_right, len(spans[record]) - num_right
+            counts_KN3[place] = counts_N3
+        return counts_KN3
 
     def score(
         self,
         records: Sequence[TaggedRecord],
         rows: Sequence[Row],
-        decoded: Sequence[list[int]],
+        decoded: Sequence[list[float]],
         decision: FittedDecision | None,
     ) -> Scores:
         """Scores over spans as conlleval forms them, also from invalid tag sequences; accuracy over tags.
@@ -203,21 +273,27 @@ class Tagging(Task[TaggedRecord]):
             "accuracy": ratio(num_right, num_words),
             "constant_f1": Counts(num_constant, num_words - num_constant, len(spans) - num_constant).f1,
             "constant_accuracy": ratio(max(frequencies.values()), num_words),
-            "words_dropped": float(num_words - sum(map(len, decoded))),
+            "words_dropped": float(num_words - sum(len(row["words"]) for row in rows)),
         }
-        items = tuple(span_item(record.id, count) for record, count in zip(records, counts, strict=True))
-        one_class = len({class_ for row in decoded for class_ in row}) == 1
-        return Scores(metrics, collapsed=one_class, items=items, classes=total)
+        ids, tuned_items = [record.id for record in records], tuple[ItemCounts, ...]()
+        if decision is not None:
+            tuned = self._predicted(records, rows, decoded, decision.tuned)
+            tuned_counts = [self._counts(*pair) for pair in zip(gold, tuned, strict=True)]
+            tuned_items = tuple(map(span_item, ids, tuned_counts))
+            metrics |= tuned_scores(tuned_items) | decision.metrics
+        one_class = len({tag for row in decoded for tag in self._tags(row, 0.0)}) == 1
+        items = tuple(map(span_item, ids, counts))
+        return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
     def predict(
         self,
         records: Sequence[TaggedRecord],
         rows: Sequence[Row],
-        decoded: Sequence[list[int]],
+        decoded: Sequence[list[float]],
         decision: FittedDecision | None,
     ) -> Conll:
         """The predicted tag of each word or character; `_` for one without, that the tokenizer drops."""
-        predicted = self._predicted(records, rows, decoded)
+        predicted = self._predicted(records, rows, decoded, None if decision is None else decision.used)
         units = [self.config.tagged(record)[0] for record in records]
         return Conll(
             [
@@ -227,14 +303,29 @@ class Tagging(Task[TaggedRecord]):
         )
 
     def _predicted(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]]
+        self,
+        records: Sequence[TaggedRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[list[float]],
+        numbers: Numbers | None = None,
     ) -> list[list[str | None]]:
-        """The predicted tag of each unit of each record."""
-        tags = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
-        for row, words, classes in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
-            for word, class_ in zip(words, classes, strict=True):
-                tags[row["record"]][word] = self.classes[class_]
-        return tags
+        """The predicted tag of each unit of each record, with these numbers of the decision, or untuned."""
+        bias = numbers["background"] if numbers else 0.0
+        predicted = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
+        for row, words, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
+            for word, tag in zip(words, self._tags(of_row, bias), strict=True):
+                predicted[row["record"]][word] = tag
+        return predicted
+
+    def _tags(self, of_row: list[float], bias: float) -> list[str]:
+        """The tags of the words of a decoded row; ties are the background's, as it is the first class."""
+        pairs = zip(*_halves(of_row), strict=True)
+        return [self.classes[0 if margin >= -bias else int(class_)] for class_, margin in pairs]
 
     def _counts(self, gold: Sequence[str], predicted: Sequence[str | None]) -> dict[str, Counts]:
         return span_counts(self.config.spans(gold), self.config.spans(predicted))
+
+
+def _halves(of_row: list[float]) -> tuple[list[float], list[float]]:
+    """The classes and the margins of a decoded row."""
+    return of_row[: len(of_row) // 2], of_row[len(of_row) // 2 :]
