@@ -77,7 +77,8 @@ def _splits(inspections: Sequence[Inspection]) -> ReportTable:
         for split, facts in data.splits.items()
     ]
     frame = pd.DataFrame(rows)
-    notes = [
+    notes = [f"{data.name}: {split} is {how}" for data in inspections for split, how in data.load.drawn.items()]
+    notes += [
         f"{data.name}: {line.strip()}"
         for data in inspections
         for line in str(data.load).splitlines()

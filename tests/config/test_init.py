@@ -415,3 +415,33 @@ def test_data_can_be_inspected_with_other_settings() -> None:
     _, preset = api.init(table("train.tsv", 60))
     (inspection,) = api.inspect([preset], ["data.dev_share=0.5"])
     assert inspection.splits["dev"].num_records == 30
+
+
+def test_columns_of_groups_and_times_are_written_or_pointed_out() -> None:
+    """They are never used by themselves; and a group that repeats is not taken for a label."""
+    rows = [
+        f"{n},user{n // 7},2024-01-{1 + n // 10:02},it is {'bad' if n % 5 == 0 else 'good'} number {n},{n % 5 == 0}"
+        for n in range(200)
+    ]
+    Path("a.csv").write_text("\n".join(["ref,user_id,created_at,text,bad", *rows]))
+    _, preset = api.init("a.csv")
+    text = " ".join(line.strip().removeprefix("# ") for line in preset.read_text().splitlines())
+    assert "Splits can be drawn by `groups: user_id` or `time: created_at` beside `source`." in text
+    assert api.validate(preset).data.split_columns() == {}
+    printed = (
+        CliRunner().invoke(app, ["init", "a.csv", "--overwrite", "--group", "user_id", "--time", "created_at"]).output
+    )
+    lines = " ".join(printed.split())
+    assert (
+        "data: 175 train, 20 dev records (dev is the latest 0.1 of train by `created_at`, from 2024-01-19 on" in lines
+    )
+    assert "29 groups by `user_id`, largest 3.6 % 5 records left out of train, whose groups occur in a later" in lines
+    assert "Splits can be drawn by" not in printed
+    assert api.validate(preset).data.split_columns() == {"groups": "user_id", "time": "created_at"}
+    Path("b.csv").write_text("\n".join(rows))
+    _, preset = api.init("b.csv", group_column="1", time_column="2")
+    assert api.validate(preset).data.split_columns() == {"groups": 1, "time": 2}
+    with pytest.raises(LookupError, match="There is no column named 'usr_id'; did you mean 'user_id'"):
+        api.init("a.csv", group_column="usr_id", overwrite=True)
+    with pytest.raises(InputError, match="a column must have one use, and 'bad' was given for several"):
+        api.init("a.csv", group_column="bad", label_column="bad", overwrite=True)

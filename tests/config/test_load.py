@@ -150,6 +150,16 @@ def test_sections_are_checked_against_each_other() -> None:
     assert line == (
         "data.source: must yield what task sentence_pair reads, PairRecord, got TaggedRecord (from mine.yaml)"
     )
+    for setting in ("groups", "time"):
+        layers = Layer("mine.yaml", {"task": "tagging", "data": {"source": tagged}}), set_layer([f"data.{setting}=doc"])
+        (line,) = problems_of(*layers)
+        assert line.startswith(
+            f"data.{setting}: must be left out: conll reads no records with columns, as these do, got"
+        )
+        assert line.endswith("got doc (from --set). Known: hub, jsonl, tables, parquet, arrow.")
+    whole = {"train": "a.tsv", "dev": "b.tsv", "reader": {"tables": {"quoting": False}}}
+    (line,) = problems_of(PRESET, Layer("mine.yaml", {"data": {"source": {"files": whole}, "time": "day"}}))
+    assert line == "data.time: must be left out: data.source lacks no split, got day (from mine.yaml)"
     texts = {"task": "text_classification", "data": {"source": {"synthetic": {"kind": "texts"}}}}
     lines = problems_of(Layer("mine.yaml", texts), set_layer(["data.imbalance=add_both", "data.oversampling=balanced"]))
     assert [line.partition(" (")[0] for line in lines] == [

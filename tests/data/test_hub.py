@@ -217,3 +217,18 @@ def test_without_a_network_one_error_says_what_works(tmp_path: Path) -> None:
     assert ran.stderr == ""
     assert ran.stdout.startswith("data.source.hub.id: 'glue' is no local folder, so the hub must be reached")
     assert "Without a network, give the folder of a copy; files are read by data.source.files" in ran.stdout
+
+
+def test_the_groups_of_a_data_set_are_kept_whole_and_a_wrong_column_names_its_setting(tmp_path: Path) -> None:
+    rows = {"text": [f"a text {n}" for n in range(60)], "label": ["x", "y"] * 30, "user": [n // 3 for n in range(60)]}
+    datasets.Dataset.from_dict(rows).to_parquet(tmp_path / "a" / "train.parquet")
+    columns = {"columns": {"text": {"text": "text"}}}
+    config = hub(tmp_path / "a", **columns).model_copy(update={"groups": "user"})
+    splits = load(config)
+    assert {record.document for record in splits.train}.isdisjoint(record.document for record in splits.dev)
+    assert len({record.document for record in splits.dev}) == 2
+    for setting in ("groups", "time"):
+        wrong = config.model_copy(update={setting: "usr"})
+        must = rf"data\.{setting}: there must be a column 'usr' in the split 'train' of a; did you mean 'user'\?"
+        with pytest.raises(DataError, match=must):
+            load(wrong)

@@ -31,6 +31,7 @@ from dice_ray.errors import DataError
 RECORDS: list[list[Record]] = [
     [PairRecord(str(number), f"a{number}", "😀\u200b\u2028", "1") for number in range(5)],
     [TextRecord("1", "", ()), TextRecord("2", "b", ("x", "y"))],
+    [TextRecord("1", "", (), "Ann"), TextRecord("2", "b", ("x", "y"), "Bob")],
     [TaggedRecord("1", ("a", "\xa0"), ("B-X", "O")), TaggedRecord("2", (), ())],
     [
         QuestionRecord("1", "q", "c", ((AnswerSpan("c", 0),), (AnswerSpan("d", -1), AnswerSpan("e", 5))), False, "g"),
@@ -47,6 +48,14 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kept(ids: Sequence[str]) -> list[RowResult]:
     return [Kept(line, TextRecord(id_, f"text {line}", ("x",))) for line, id_ in enumerate(ids, start=1)]
+
+
+def test_texts_of_an_entry_without_groups_are_read(tmp_path: Path) -> None:
+    """Entries of older versions have no column for the document."""
+    batch = batch_of_records(RECORDS[1])
+    with ArrowWriter(tmp_path / "a.arrow") as file:
+        file.write(batch.select(batch.schema.names[:-1]))
+    assert list(Records(ArrowTable(tmp_path / "a.arrow"), TextRecord)) == RECORDS[1]
 
 
 @pytest.mark.parametrize("records", RECORDS, ids=lambda records: type(records[0]).__name__)

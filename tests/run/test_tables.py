@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import dice_ray
+from analysis.statistics.new_data import item_parts
 from dice_ray import Tables, api
 from dice_ray.api.library import preset_of
 from dice_ray.data import sources
 from dice_ray.errors import DataError, InputError, UnknownNameError
 from dice_ray.files import runs_folder
+from dice_ray.run import trained
 from dice_ray.run.folder import stored_config
 
 QUICK = {"training.epochs": 1, "training.evaluations": 1}
@@ -88,3 +91,20 @@ def test_a_table_takes_the_place_of_the_files_of_a_preset() -> None:
 def test_a_table_that_cannot_be_used_is_refused(data: Tables, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=f"(?s){match}"):
         dice_ray.train(data)
+
+
+def test_intervals_of_a_run_on_a_frame_with_groups_are_over_its_groups() -> None:
+    """Resampled by message, 40 messages of 10 customers would count as 40 independent ones."""
+    frame = messages(160).assign(customer=[f"C{row // 4}" for row in range(160)])
+    frame["day"] = pd.Timestamp("2024-03-01") + pd.to_timedelta(frame["place"] // 20, unit="D")
+    data = Tables(frame, label_column="urgent", group_column="customer")
+    assert preset_of(data) != preset_of(Tables(frame, label_column="urgent"))
+    dice_ray.train(data, QUICK | {"data.test_share": 0.25}, name="grouped")
+    best = trained.load(runs_folder() / "grouped")
+    split = best.labelled("test")
+    scores = best.score(split)
+    table = pd.read_csv(io.StringIO(trained.items_csv(scores)), dtype={"id": str, "document": str}).set_index("id")
+    parts = item_parts({"run": table}, {"run": scores.metrics["f1"]}).parts["run"]
+    assert len(parts) == len({record.document for record in split.records}) == 10
+    by_time = sources.load(api.validate(preset_of(Tables(frame, time_column="day"))).data)
+    assert "from 2024-03-08 on" in str(by_time.report)
