@@ -24,14 +24,15 @@ def predict(
     file: str | Path | Table | Sequence[str | tuple[str, str]],
     *,
     threshold: float | str = "auto",
+    prior: float | str | None = None,
     out: str | Path | None = None,
 ) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
-    `Predictions.threshold` is the threshold they were made with. By default it is the one tuned on dev only where the
-    run's score is an F1 or a ranking, and dev has enough positives to show, on held-out folds, that it is better than
-    0.5; else 0.5 (0 for the no-answer threshold of questions). The reason: a threshold tuned on a few positives can
-    label every record positive.
+    They are made with the decision fitted on dev only where it suits the run's score, and dev has enough positives to
+    show, on held-out folds, that it is better than the untuned one: 0.5, or 0 for the no-answer threshold of questions.
+    The reason: a threshold tuned on a few positives can label every record positive. `Predictions.threshold` and
+    `Predictions.notes` say what was applied.
 
     Args:
         run: Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, STUDY/VARIANT/ARM/SEED, or the path of a run's folder.
@@ -41,6 +42,9 @@ def predict(
             none), else the numbers of the lines.
         threshold: Probability above which a record is positive: a number, `tuned` for the one tuned on dev, or `auto`
             for that one where dev shows that it is better, else 0.5.
+        prior: Share of positives where the predictions are used, to correct probabilities for it, if it differs from
+            that of the training split; `auto` estimates it from the records (Saerens et al. 2002), which needs
+            calibrated probabilities.
         out: File to write; it is written whole or not at all, and a new one only you can read.
     """
     from dice_ray.files import check_output, write_output
@@ -52,10 +56,10 @@ def predict(
         check_output(out, [Path(file)] if isinstance(file, str | Path) else [])
     best = trained.load(places.place(run).folder)
     if isinstance(file, list | tuple):
-        predictions = best.predict(file, threshold)
+        predictions = best.predict(file, threshold, prior)
     else:
         with table_file(file) as path:
-            predictions = best.predict(path, threshold)
+            predictions = best.predict(path, threshold, prior)
     if out is not None:
         write_output(out, predictions.text(), is_private=True)
     return predictions
@@ -150,7 +154,7 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
     best = trained.load(of_run.folder)
     if isinstance(data, str):
         data = str(local_file(data, "DATA")) if is_url(data) else data
-        scores = best.score(best.labelled(data))
+        scores = best.score(best.labelled(data), is_dev=data == "dev")
     else:
         with table_file(data) as file:
             data, scores = file.name, best.score(best.labelled(str(file)))

@@ -74,6 +74,7 @@ _SPELLED: Final = {
     "format": _Spelling("--as", "READER"),
     "on_bad_row": _Spelling(kind=Literal["error", "skip"]),
     "threshold": _Spelling(metavar="auto|tuned|NUMBER"),
+    "prior": _Spelling(metavar="auto|SHARE"),
     "ablate.threshold": _Spelling(metavar="tuned|untuned", kind=Literal["tuned", "untuned"]),
     "until_settled": _Spelling("--until-settled"),
     "care": _Spelling(metavar="POINTS"),

@@ -138,10 +138,12 @@ def predict(given: Arguments, as_json: JsonOption = False) -> None:
     predictions = api.predict(**given | ({"file": sys.stdin.read().split("\n")} if file == "-" else {}))
     if as_json:
         output = {"predictions": predictions.plain()} if out is None else {"written": out}
-        print_json({"run": given["run"], "file": file, "threshold": predictions.threshold, **output})
+        applied = {"threshold": predictions.threshold, "notes": predictions.notes}
+        print_json({"run": given["run"], "file": file, **applied, **output})
         return
-    if predictions.threshold is not None:  # on stderr: stdout is the predictions
-        print_text(str(predictions.threshold), err=True)
+    for said in (predictions.threshold, *predictions.notes):  # on stderr: stdout is the predictions
+        if said is not None:
+            print_text(str(said), err=True)
     if out is None:
         typer.echo(predictions.text(), nl=False)
     else:
@@ -150,7 +152,7 @@ def predict(given: Arguments, as_json: JsonOption = False) -> None:
 
 @with_options_of("evaluate")
 def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
-    """Score a run's best checkpoint, at the threshold 0.5 and at the one tuned on dev."""
+    """Score a run's best checkpoint, untuned (at the threshold 0.5) and with the decision fitted on dev."""
     scored = api.evaluate(**given)
     run, data = given["run"], given["data"]
     if as_json:

@@ -21,6 +21,7 @@ IsotonicSteps: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 _UNCHANGED: Final[IsotonicSteps] = ((0.0, 1.0), (0.0, 1.0))
 _TEMPERATURES: Final = (0.2, 100.0)
 """Where dev is separated without an error the best temperature is 0, which would make all probabilities equal."""
+_NUM_HALVINGS: Final = 50
 _SATURATED: Final = 1e-12
 """Added before logarithms: a probability that was rounded to 0 or 1 counts as a logit of 28 in magnitude."""
 
@@ -163,3 +164,23 @@ def estimated_prior(probabilities_N: NDArray[np.floating], before: float) -> flo
         low, high = (share, high) if step > 0 else (low, share)
         share = (low + high) / 2
     return share
+
+
+def implied_prior(probabilities_N: NDArray[np.floating], share: float) -> float:
+    """The share of positives that probabilities stand for: corrected from it to `share`, `share` is their mean.
+
+    It is another one than that of the training split where positives were drawn more often, or where a loss weighs
+    them, as dice losses do. Without items, or where `share` is 0 or 1, `share`.
+
+    Args:
+        probabilities_N: Of labelled items, with or without calibration.
+        share: The share of positives among these items.
+    """
+    low, high = 0.0, 1.0
+    if not len(probabilities_N) or share in (low, high):
+        return share
+    for _ in range(_NUM_HALVINGS):
+        prior = (low + high) / 2
+        is_higher = with_prior(probabilities_N, prior, share).mean() > share
+        low, high = (prior, high) if is_higher else (low, prior)
+    return (low + high) / 2

@@ -52,7 +52,7 @@ class FittedDecision:
         on_dev: The value on dev with tuned numbers: cross-fitted, as that on the items that chose them flatters. With
             fewer than `NUM_FOLDS` positives, and of a rule that promises a limit, it is that on all of dev.
         calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
-        share: The share of positives in dev, where there is a positive class.
+        share: The share of positives that probabilities stand for (`implied_prior`), where there is a positive class.
         prior: The shares of positives that probabilities are corrected from and to, after calibration; None for none.
     """
 

@@ -30,6 +30,7 @@ def export(
     *,
     is_multi_label: bool = False,
     is_position: bool = False,
+    temperature: float = 1.0,
 ) -> str:
     """Write the folder and return the name of the auto class that loads it.
 
@@ -42,6 +43,9 @@ def export(
 
     # The stock class that it is compared with lies on the CPU; the caller goes on with its own, perhaps on a GPU.
     model = copy.deepcopy(model).cpu().eval()
+    if temperature != 1:
+        for parameter in (each for head in model.heads.values() for each in head.get_submodule("output").parameters()):
+            parameter.data.div_(temperature)
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())
     if all(type(head) is TokenHead for head in heads):

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
 from dice_ray.metrics.calibration import estimated_prior
 from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD, FittedDecision
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
-from dice_ray.terms import TermFacts
 
-Prior: TypeAlias = float | Literal["auto"] | None
+Prior: TypeAlias = float | str | None
 """The share of positives where predictions are used; `auto` to estimate it, None to leave probabilities as they are."""
 _LEAST_PRIOR: Final = 1e-6
 
@@ -64,33 +61,20 @@ def in_use(
     return replace(decision, is_used=False), Threshold(untuned, decision.support, why)
 
 
-def with_prior(
-    decision: FittedDecision | None,
-    prior: float | Literal["auto"],
-    config: RunConfig,
-    facts: Sequence[TermFacts],
-    predicted: Predictions,
-) -> FittedDecision:
+def with_prior(decision: FittedDecision | None, prior: float | str, predicted: Predictions) -> FittedDecision:
     """The decision with probabilities corrected to the share of positives where they are used.
 
     Args:
         decision: Of the predictions.
         prior: That share, or `auto` to estimate it from the predictions.
-        config: Of the run.
-        facts: Of its training split.
         predicted: The predictions without correction.
 
     Raises:
         InputError: The task has no positive class, or the share is none.
     """
-    if decision is None or config.task.positive_label() is None or not isinstance(predicted, TablePredictions):
+    if decision is None or decision.share is None or not isinstance(predicted, TablePredictions):
         raise InputError("a prior must be for a task with a positive label (task.text_classification.positive)")
-    if decision.calibration.get("steps") and decision.share:
-        before = decision.share  # isotonic regression gives probabilities their mean on dev
-    else:
-        negatives, positives = facts[0].counts
-        weights = config.data.oversampling.weights([False] * negatives + [True] * positives)
-        before = sum(weights[negatives:]) / sum(weights)
+    before = decision.share
     if prior == "auto":
         after = estimated_prior(np.array([row[-1] for row in predicted.rows], dtype=float), before)
     else:
@@ -100,8 +84,11 @@ def with_prior(
             after = math.nan
         if not 0 < after < 1:
             raise InputError(f"a prior must be `auto` or a share of positives between 0 and 1, got {prior!r}")
-    # An estimate of 0 or 1 would leave no probability between them.
-    after = min(max(after, _LEAST_PRIOR), 1 - _LEAST_PRIOR)
+    if not _LEAST_PRIOR < after < 1 - _LEAST_PRIOR:
+        raise InputError(
+            f"the share of positives must lie between 0 and 1, and its estimate from {len(predicted.rows)} records is "
+            f"{after:.3g}: the probabilities are not calibrated for them; give the share itself"
+        )
     return replace(decision, prior=(before, after))
 
 

@@ -82,7 +82,7 @@ def score(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     The counts behind them are written to the run's folder.
     """
     run, prepared = trained.load(folder), prepare(config)
-    scores = run.score(prepared.test() if split == "test" else prepared.dev)
+    scores = run.score(prepared.test() if split == "test" else prepared.dev, is_dev=split == "dev")
     (folder / split).mkdir(exist_ok=True)
     for file, content in trained.count_files(split, scores).items():
         (folder / file).write_text(content, encoding="utf-8")

@@ -108,7 +108,7 @@ class Trained:
         items = self._decoded(split)
         predicted = self.task.predict(split.records, split.rows, items, decision)
         if prior is not None:
-            decision = with_prior(decision, prior, self.config, self.facts, predicted)
+            decision = with_prior(decision, prior, predicted)
             predicted = self.task.predict(split.records, split.rows, items, decision)
         return replace(predicted, threshold=chosen, notes=notes(decision))
 
@@ -116,19 +116,28 @@ class Trained:
         """The threshold of predictions, as `run.decision.in_use`; None for a task without one."""
         return in_use(self.decision, self.config.task, choice)[1]
 
-    def score(self, split: EncodedSplit) -> Scores:
-        """The scores on labelled records, untuned and with the decision fitted on dev."""
+    def score(self, split: EncodedSplit, *, is_dev: bool = False) -> Scores:
+        """The scores on labelled records, untuned and with the decision fitted on dev.
+
+        Args:
+            split: Labelled records.
+            is_dev: Whether they are those that the decision was fitted on.
+        """
         scores = self.task.score(split.records, split.rows, self._decoded(split), self.decision)
-        return replace(scores, documents=documents(split.records))
+        return replace(scores.on_dev(self.decision) if is_dev else scores, documents=documents(split.records))
 
     def export(self, folder: Path) -> str:
-        """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
+        """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it.
+
+        The temperature of the calibration is in the weights of its head.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self._stored_decision()}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
         tokenizer = copy.copy(self.tokenizer)
         tokenizer.model_max_length = self.config.task.max_length  # pipelines truncate at it
         term = self.facts[0]
+        temperature = self.decision.calibration.get("temperature", 1.0) if self.decision else 1.0
         return export(
             merged(self.model),
             tokenizer,
@@ -136,6 +145,7 @@ class Trained:
             folder,
             is_multi_label=bool(term.labels),
             is_position=term.link == "position",
+            temperature=temperature,
         )
 
     def copy(self, to: Path) -> None:
@@ -244,21 +254,23 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
 
 
 def items_csv(scores: Scores) -> str:
-    """The counts of each record by its id, the probability of its label, and its document, as far as they are known."""
+    """The counts of each record by its id, the probability of its label, also after calibration, and its document, as
+    far as they are known.
+    """
     thresholds = [items for items in (scores.items, scores.tuned_items) if items]
     tuned = tuple(f"tuned_{name}" for name in _COUNTS if scores.tuned_items)
-    probabilities, documents = scores.label_probabilities, scores.documents
-    header = (
-        *("id", *_COUNTS, *tuned),
-        *((schema.LABEL_PROBABILITY,) if probabilities else ()),
-        *((schema.DOCUMENT,) if documents else ()),
-    )
+    probabilities = {
+        schema.LABEL_PROBABILITY: scores.label_probabilities,
+        schema.CALIBRATED_PROBABILITY: scores.calibrated_probabilities,
+    }
+    known, documents = {name: by_id for name, by_id in probabilities.items() if by_id}, scores.documents
+    header = ("id", *_COUNTS, *tuned, *known, *((schema.DOCUMENT,) if documents else ()))
     rows = []
     for items in zip(*thresholds, strict=True):
         id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
         # Nine digits tell float32 probabilities apart, also near 1, where most of them lie.
-        probability = [f"{probabilities[id_]:.9g}"] if probabilities else []
-        rows.append([id_, *counts, *probability, *([documents[id_]] if documents else [])])
+        of_item = [f"{by_id[id_]:.9g}" for by_id in known.values()]
+        rows.append([id_, *counts, *of_item, *([documents[id_]] if documents else [])])
     return _csv(header, rows)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.calibration import fit_calibration
+from dice_ray.metrics.calibration import fit_calibration, implied_prior
 from dice_ray.metrics.classification import Counts, class_scores, confusion, label_counts, micro_and_macro
 from dice_ray.metrics.decisions import (
     UNTUNED_THRESHOLD,
@@ -78,7 +78,7 @@ class TextDecider:
                 decision = fit_own_threshold(p_NC, has_NC, self.metric, partial(self._own, own_value), groups)
             case _:
                 decision = fit_threshold(p_NC, has_NC, self.rule, self._labels, groups)
-        share = float(gold_NC[:, 1].mean()) if self.has_positive else None
+        share = implied_prior(probabilities_NC[:, 1], float(gold_NC[:, 1].mean())) if self.has_positive else None
         return replace(decision, calibration=stored, share=share)
 
     def chosen(
