@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dice_ray.errors import InputError
+from dice_ray.errors import InputError, counted
 from dice_ray.metrics.calibration import estimated_prior
 from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD, FittedDecision
 from dice_ray.tasks.base import TaskBranch
@@ -50,7 +50,8 @@ def in_use(
         return chosen, Threshold(value, decision.support, reason)
     if decision.is_used and task.uses_decision():
         own = len(decision.tuned) - 1
-        more = f", and {own} labels have their own" if own else ""
+        has = "has a threshold of its own" if own == 1 else "have thresholds of their own"
+        more = f", and {counted(own, 'label')} {has}" if own else ""
         return decision, Threshold(tuned, decision.support, f"tuned for {decision.metric} on {on}{more}")
     if not task.uses_decision():
         why = f"the tuned one, {tuned:.6g}, is tuned for {decision.metric}, and the run's score is {task.objective()}"
@@ -107,8 +108,9 @@ def notes(decision: FittedDecision | None) -> tuple[str, ...]:
     if "threshold" not in decision.tuned:
         numbers = ", ".join(f"{name} {value:+.3g}" for name, value in decision.tuned.items() if ":" not in name)
         what = numbers or "a shift of each class's logit"
-        why = "as fitted on dev" if decision.is_used else "untuned, as dev does not show that the fitted one is better"
-        parts.append(f"decision for {decision.metric}: {what}, {why}" if decision.is_used else f"decision: {why}")
+        fitted = f"{what}, fitted on dev for {decision.metric}"
+        untuned = "untuned, as dev does not show that a fitted one is better"
+        parts.append(f"decision: {fitted if decision.is_used else untuned}")
     return tuple(parts)
 
 

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -131,6 +132,19 @@ def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(
     assert "| dev/best_f1 | 0.5000 |" in text
     code = text.partition("```python\n")[2].partition("```")[0].replace("FOLDER", str(tmp_path / "plain"))
     exec(compile(code, "card", "exec"), {})
+
+
+def test_an_export_has_the_temperature_of_the_calibration(tmp_path: Path) -> None:
+    from transformers import pipeline
+
+    run = trained_run(tmp_path, "pairs", calibration="temperature")
+    assert run.decision is not None
+    run = replace(run, decision=replace(run.decision, calibration={"temperature": 3.0, "steps": []}))
+    run.export(tmp_path / "plain")
+    classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)
+    found: Any = classify([{"text": "the router is broken", "text_pair": "it is urgent"}])
+    (wanted,) = packaging.ServedRun(run).predict(ROWS["pairs"][:1]).to_dict("records")
+    assert {each["label"]: each["score"] for each in found[0]}["1"] == pytest.approx(wanted["probability_1"], abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["pairs", "texts"])

@@ -1,0 +1,65 @@
+"""What predictions are made with, as it is said and applied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dice_ray.errors import InputError
+from dice_ray.metrics.decisions import FittedDecision
+from dice_ray.run.decision import in_use, notes, with_prior
+from dice_ray.tasks.predictions import Json, TablePredictions
+from dice_ray.tasks.text_classification import TextClassificationConfig
+
+DECISION = FittedDecision("f1", {"threshold": 0.2}, {"threshold": 0.5}, is_used=True, support=30, on_dev=0.7, share=0.1)
+
+
+def predicted(probabilities: list[float]) -> TablePredictions:
+    return TablePredictions(("id", "label", "p"), [(str(n), "a", p) for n, p in enumerate(probabilities)])
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3])
+def test_a_prior_is_taken_as_given_or_estimated(share: float) -> None:
+    """Calibrated probabilities of a model that was fitted where a tenth is positive."""
+    state = np.random.default_rng(0)
+    scores = state.normal(3.0 * (state.random(20_000) < share), 1)
+    odds = np.exp(3 * scores - 4.5) / 9
+    found = with_prior(DECISION, "auto", predicted((odds / (1 + odds)).tolist()))
+    assert found.prior is not None
+    assert found.prior[1] == pytest.approx(share, abs=0.01)
+    assert with_prior(DECISION, "0.25", predicted([0.5])).prior == (0.1, 0.25)
+    assert notes(found)[0].startswith("probabilities: corrected from 0.1 positive to 0.")
+
+
+@pytest.mark.parametrize("prior", ["half", 0, 1.0, float("nan")])
+def test_a_prior_that_is_no_share_is_refused(prior: Any) -> None:
+    with pytest.raises(InputError, match="a prior must be `auto` or a share of positives between 0 and 1, got"):
+        with_prior(DECISION, prior, predicted([0.5]))
+
+
+def test_an_estimate_that_calls_everything_positive_is_refused() -> None:
+    with pytest.raises(InputError, match="the probabilities are not calibrated for them; give the share itself"):
+        with_prior(DECISION, "auto", predicted([0.9, 0.8]))
+
+
+def test_a_prior_needs_a_positive_class() -> None:
+    for decision, predictions in ((None, predicted([0.5])), (replace(DECISION, share=None), Json([]))):
+        with pytest.raises(InputError, match="a prior must be for a task with a positive label"):
+            with_prior(decision, 0.1, predictions)
+
+
+def test_what_is_applied_is_said() -> None:
+    task = TextClassificationConfig(positive="a")
+    assert str(in_use(DECISION, task)[1]) == "threshold 0.2: tuned for f1 on 30 positives of dev"
+    own = replace(DECISION, tuned={"threshold": 0.2, "threshold:a": 0.1})
+    assert str(in_use(own, task)[1]).endswith("positives of dev, and 1 label has a threshold of its own")
+    calibrated = replace(DECISION, calibration={"temperature": 1.5, "steps": []})
+    assert notes(calibrated) == ("probabilities: calibrated on dev by temperature 1.5",)
+    shifted = replace(DECISION, metric="macro_f1", tuned={"shift:a": 0.5}, untuned={"shift:a": 0.0})
+    assert notes(shifted) == ("decision: a shift of each class's logit, fitted on dev for macro_f1",)
+    assert notes(replace(shifted, is_used=False)) == (
+        "decision: untuned, as dev does not show that a fitted one is better",
+    )
