@@ -104,7 +104,12 @@ def test_three_classes_have_shifts_for_the_score_or_macro_f1() -> None:
     records = tuple(TextRecord(str(n), "x", ("abc"[label],)) for n, label in enumerate(labels))
     task = built(records, score="decision")
     assert task.config.objective() == "macro_f1_tuned"
-    metrics = scored(task, records, p_NC.tolist()).metrics
+    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+    decision = task.decide(records, rows, p_NC.tolist())
+    assert decision is not None
+    metrics = task.score(records, rows, p_NC.tolist(), decision).metrics
+    shifted = (np.log(p_NC) + [decision.tuned[f"shift:{name}"] for name in "abc"]).argmax(1)
+    assert metrics["macro_f1_tuned"] == pytest.approx(f1_score(labels, shifted, average="macro"))
     assert metrics["macro_f1_tuned"] > metrics["macro_f1"] + 0.05
     assert "accuracy_tuned" in scored(built(records), records, p_NC.tolist()).metrics, "of the score"
     assert "mcc_tuned" in scored(built(records, decision={"shift": {"metric": "mcc"}}), records, p_NC.tolist()).metrics
@@ -126,6 +131,25 @@ def test_a_function_of_the_user_is_tuned_too() -> None:
     by_decision = built(records, **POSITIVE, decision={"own": {"function": address}})
     assert by_decision.config.objective() == "saved_tuned"
     assert scored(by_decision, records, decoded).metrics["saved_tuned"] == metrics["saved_tuned"]
+
+
+@pytest.mark.parametrize(
+    ("score", "is_used"), [("f1", True), ("pr_auc", True), ("precision", False), ("accuracy", False)]
+)
+def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, is_used: bool) -> None:
+    records, decoded = drawn()
+    metrics = scored(built(records, **POSITIVE, score=score), records, decoded).metrics
+    assert metrics["threshold"] < 0.4
+    assert metrics["threshold_used"] == (metrics["threshold"] if is_used else 0.5)
+
+
+def test_the_share_that_probabilities_stand_for_is_stored() -> None:
+    records, decoded = drawn(5000)
+    task = built(records, **POSITIVE, calibration="isotonic")
+    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+    decision = task.decide(records, rows, decoded)
+    assert decision is not None
+    assert decision.share == pytest.approx(0.1, abs=0.02)
 
 
 def test_calibrated_probabilities_are_scored_and_predicted() -> None:
