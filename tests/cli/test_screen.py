@@ -91,6 +91,19 @@ def test_the_metric_that_decides_is_shown_first_and_is_the_score() -> None:
     )
 
 
+def test_a_decision_that_decides_is_shown_first_and_named_where_it_is_not_used() -> None:
+    """The line said of a cost that `f1_tuned` was not used."""
+    pipe = io.StringIO()
+    metrics = {"dev/cost_tuned": 300.0, "dev/f1": 0.0, "dev/f1_tuned": 0.25, "dev/threshold": 0.1}
+    with TerminalScreen(pipe) as screen:
+        screen.show(Evaluation(10, 0.5, metrics | {"dev/threshold_support": 2.0, "dev/threshold_used": 0.5}, False))
+        assert screen._score == "dev/cost_tuned 300.0000"
+    assert " ".join(pipe.getvalue().split()) == (
+        "epoch 0.50 step 10 dev/cost_tuned 300.0000 dev/f1 0.0000 dev/f1_tuned 0.2500 (cost_tuned: threshold of 2 "
+        "positives, not used)"
+    )
+
+
 def test_a_run_that_predicts_one_class_is_marked() -> None:
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:

@@ -7,6 +7,7 @@ from pathlib import Path
 import optuna
 import pytest
 
+from analysis.comparison import comparisons
 from dice_ray import api
 from dice_ray.api.reports import findings
 from dice_ray.api.results import best_of
@@ -200,3 +201,26 @@ def test_a_sweep_finds_the_lowest_cost(costs: tuple[Layer, ...]) -> None:
     assert {id_: rows.loc[id_, "metrics.dev/best_cost_tuned"] for id_ in lowest} == lowest
     assert [path.parent.name for path in folder.glob("trials/*/best.pt") if "-" not in path.parent.name] == [first]
     assert best_of("costs", findings("costs")).name == f"costs/{first}"
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_a_study_compares_the_cost_of_the_decision(costs: tuple[Layer, ...]) -> None:
+    """The untuned cost, at .5, is shown and not compared; checkpoints are those of the lowest tuned one on dev."""
+    arms = {"dice": {"loss": "dice"}, "cross_entropy": {"loss": "cross_entropy"}}
+    plan = StudyPlan(
+        name="study", layers=costs, arms=arms, baseline="cross_entropy", seeds=(1,), looks=(1,), threshold="tuned"
+    )
+    assert runner.run(plan, runs_folder() / "study", Driver()).is_finished
+    (compared,) = comparisons(findings("study"))
+    assert (compared.metric, compared.lower_is_better) == ("test/cost", True)
+    rows = read("study").set_index("id")
+    of_cells = rows[rows["kind"] == "cell"].set_index("arm")
+    points = curves("study").query("metric == 'dev/cost_tuned'").groupby("id")["value"].min()
+    assert sorted(of_cells["metrics.dev/best_cost_tuned"]) == sorted(points)
+    assert {row.arm: row.score.mean for row in compared.primary} == of_cells["metrics.test/cost_tuned"].to_dict()
+    assert {row.arm: row.score.mean for row in compared.arms if row.name in arms} == of_cells[
+        "metrics.test/cost"
+    ].to_dict()
+    (level,) = {row.score.mean for row in compared.arms if row.name == "constant predictor"}
+    assert level == of_cells["metrics.test/constant_cost"].iloc[0]

@@ -465,6 +465,9 @@ def test_an_own_metric_of_any_task_has_an_absolute_address() -> None:
     class Configuration(Settings):
         task: Annotated[SentencePairConfig | Third, Choice()]
 
-    of_pairs = {"task.sentence_pair.score", "task.sentence_pair.decision.own.function"}
-    assert address_paths(Configuration) == {*of_pairs, "task.third.measure"}
-    assert address_paths() == {"loss.custom.target", "task.sentence_pair.score", "task.text_classification.score"}
+    of_pairs, of_texts = (
+        {f"task.{task}.score", f"task.{task}.decision.own.function"}
+        for task in ("sentence_pair", "text_classification")
+    )
+    assert address_paths(Configuration) == of_pairs | {"task.third.measure"}
+    assert address_paths() == of_pairs | of_texts | {"loss.custom.target"}
