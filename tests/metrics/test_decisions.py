@@ -189,8 +189,8 @@ def test_labels_with_20_positives_have_thresholds_of_their_own() -> None:
 def test_the_items_of_a_group_are_in_one_fold() -> None:
     """Finds near copies on both sides: a model that knows each document by heart then looks better tuned than it is."""
     draw = np.random.default_rng(0)
-    groups = [f"document {number}" for number in draw.integers(0, 60, 400)]
-    strata_N = draw.integers(0, 2, 400)
+    groups = [f"document {number}" for number in draw.integers(0, 150, 400)]
+    strata_N = (draw.random(400) < 0.2).astype(int)
     folds_N = folds(strata_N, groups)
     assert len({*zip(groups, folds_N.tolist(), strict=True)}) == len({*groups})
     highest = {group: max(strata_N[np.array(groups) == group]) for group in groups}
@@ -238,7 +238,9 @@ def test_the_best_candidate_for_spans_is_used_where_other_folds_confirm_it() -> 
     assert fit_spans(candidates, counts_KN3[[0, 0, 0]], 0).used == {"background": 0.0}
     # On records that differ, one candidate is best by micro F1, another by its mean.
     counts_KN3 = np.array([[[9, 1, 1], [0, 1, 1]] * 10, [[7, 1, 3], [1, 0, 0]] * 10])
-    assert fit_spans(candidates[:2], counts_KN3, 0).tuned == {"background": 0.0}
+    decided = fit_spans(candidates[:2], counts_KN3, 0)
+    assert decided.tuned == {"background": 0.0}
+    assert decided.on_dev == pytest.approx(180 / 220)
 
 
 def test_probabilities_are_calibrated_before_their_prior_is_corrected_and_what_is_stored_is_read() -> None:
