@@ -12,6 +12,7 @@ from dice_ray.data import inputs
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.models.export import ENCODER, HEADS, TEXTS, TOKENS
 from dice_ray.run import trained
+from dice_ray.run.decision import in_use, notes
 from dice_ray.run.folder import TASK
 from dice_ray.run.trained import Trained
 from dice_ray.tasks.predictions import Conll, Json, TablePredictions
@@ -151,7 +152,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
         f"is `{config.model.encoder}`. Classes: {classes}.",
         f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
         f"## Scores\n\n{_scores(name, scores)}",
-        *_threshold(best),
+        *_decision(best),
         f"## Use\n\n{_use(config, auto_class)}\n\n{_length(config)}",
         f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
         "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
@@ -168,14 +169,18 @@ def _scores(name: str, scores: Mapping[str, float]) -> str:
     )
 
 
-def _threshold(best: Trained) -> list[str]:
-    threshold = best.threshold()
-    if threshold is None:
+def _decision(best: Trained) -> list[str]:
+    decision, threshold = in_use(best.decision, best.config.task)
+    applied = [str(threshold)] * (threshold is not None) + list(notes(decision))
+    if not applied:
         return []
-    return [
-        f"## Threshold\n\n`dice-ray predict` uses the {threshold}. A pipeline of transformers reports the class with "
-        "the highest probability: compare the probability of the positive class with the threshold instead."
-    ]
+    text = "\n".join(["`dice-ray predict` applies:", "", *(f"- {each}" for each in applied)])
+    if threshold is not None:
+        text += (
+            "\n\nA pipeline of transformers reports the class with the highest probability: compare the probability of "
+            "the positive class with the threshold instead. A temperature is in the weights already."
+        )
+    return [f"## Decision\n\n{text}"]
 
 
 def _use(config: RunConfig, auto_class: str) -> str:
