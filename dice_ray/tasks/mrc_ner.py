@@ -7,25 +7,27 @@ A sentence gives a row for each type, or several overlapping ones if it is long.
   begins or end where one ends.
 - `answerable`: does the row hold a span of the type? Its item is the row, by its classification token.
 
-A span is predicted where all terms are positive. Special, query and padding tokens are no items of any term.
+A span is predicted where all terms are positive, and those of start and end above thresholds that are fitted on dev
+where that is better. Special, query and padding tokens are no items of any term.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from itertools import groupby, product
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from pydantic import Field, StringConstraints, field_validator, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord, documents
 from dice_ray.errors import DataError, meant
-from dice_ray.metrics.classification import Counts
-from dice_ray.metrics.decisions import FittedDecision
-from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
+from dice_ray.metrics.classification import Counts, ItemCounts
+from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts, tuned_scores
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
@@ -53,8 +55,28 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
-"""The probability of each predicted span of a row: the index of its first word in the row, and how many follow."""
+_UNTUNED: Final = 0.5
+_THRESHOLDS: Final = (_UNTUNED, 0.35, 0.7, 0.2, 0.9, 0.1, 0.03)
+"""Of starts and of ends: all pairs of them are tried on dev."""
+_MOST_DOUBTFUL: Final = 16
+"""A row keeps so many spans that are not predicted without tuning: with new heads nearly all candidates are likely."""
+
+
+class _Found(NamedTuple):
+    """A span that some thresholds predict.
+
+    Attributes:
+        start: The probability of its first word as a start.
+        end: The probability of its last word as an end.
+        nearer: That of the most probable end before it, where a start takes the nearest end; else 0.
+        whole: The product of the probabilities of start, end and match.
+    """
+
+    span: Span
+    start: float
+    end: float
+    nearer: float
+    whole: float
 
 
 class TermWeights(Settings):
@@ -295,61 +317,98 @@ class MrcNer(Task[SpanRecord]):
             for name, weight in self.weights.items()
         }
 
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[_SpanProbabilities]:
-        """The candidates for which all terms are positive, with the product of start, end and match probabilities."""
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """The candidates for which match and answerable are positive, and start and end above the lowest thresholds.
+
+        Six numbers each: the index of the first word in the row, how many follow, and those of `_Found`.
+        """
         candidate_BWS = batch.targets["candidate"]
         p = {name: logits[name].double().sigmoid() for name in self.weights}
-        start_BW1, end_BWS = p["start"], _of_lasts(p["end"][..., 0], candidate_BWS.shape[-1])
-        probability_BWS = start_BW1 * end_BWS
-        positive_BWS = candidate_BWS & (start_BW1 > 0.5) & (end_BWS > 0.5)
+        start_BWS, end_BWS = (
+            p["start"].expand(candidate_BWS.shape),
+            _of_lasts(p["end"][..., 0], candidate_BWS.shape[-1]),
+        )
+        whole_BWS, nearer_BWS = start_BWS * end_BWS, torch.zeros_like(end_BWS)
         if "match" in p:
-            probability_BWS = probability_BWS * p["match"]
-            positive_BWS &= p["match"] > 0.5
-        else:  # the nearest end only
-            positive_BWS &= (end_BWS > 0.5).cumsum(-1) == 1
+            whole_BWS = whole_BWS * p["match"]
+            candidate_BWS = candidate_BWS & (p["match"] > _UNTUNED)
+        else:
+            nearer_BWS[..., 1:] = end_BWS.cummax(-1).values[..., :-1]
         if "answerable" in p:
-            positive_BWS &= p["answerable"] > 0.5
-        by_row: list[_SpanProbabilities] = [{} for _ in batch.rows]
-        places = positive_BWS.nonzero().tolist()
-        for (number, word, further), probability in zip(places, probability_BWS[positive_BWS].tolist(), strict=True):
-            by_row[number][word, further] = probability
+            candidate_BWS = candidate_BWS & (p["answerable"] > _UNTUNED)
+        likely_BWS = candidate_BWS & (torch.minimum(start_BWS, end_BWS) > min(_THRESHOLDS)) & (nearer_BWS < end_BWS)
+        untuned_BWS = likely_BWS & (start_BWS > _UNTUNED) & (end_BWS > _UNTUNED) & (nearer_BWS <= _UNTUNED)
+        doubtful_BX = (whole_BWS * (likely_BWS & ~untuned_BWS)).flatten(1)
+        least_B = doubtful_BX.topk(min(_MOST_DOUBTFUL, doubtful_BX.shape[1])).values[:, -1]
+        kept_BWS = untuned_BWS | (likely_BWS & (whole_BWS >= least_B[:, None, None]))
+        values = torch.stack([each[kept_BWS] for each in (start_BWS, end_BWS, nearer_BWS, whole_BWS)], 1).tolist()
+        by_row: list[list[float]] = [[] for _ in batch.rows]
+        for (number, word, further), of_span in zip(kept_BWS.nonzero().tolist(), values, strict=True):
+            by_row[number] += [word, further, *of_span]
         return by_row
+
+    def decide(
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> FittedDecision:
+        """The thresholds of starts and of ends."""
+        gold, found = _gold(records), self._found(records, rows, decoded)
+        pairs = sorted(product(_THRESHOLDS, repeat=2), key=lambda pair: sum(abs(each - _UNTUNED) for each in pair))
+        candidates = [{"start": start, "end": end} for start, end in pairs]
+        start_K1, end_K1 = np.array(pairs).T[..., None]
+        counts_KN3 = np.zeros((len(pairs), len(gold), 3), dtype=np.int64)
+        for place, sentence in enumerate(gold):
+            spans = found[sentence]
+            start_M, end_M, nearer_M, _ = np.array([each[1:] for each in spans]).reshape(-1, 4).T
+            predicted_KM = (start_M > start_K1) & (end_M > end_K1) & (nearer_M <= end_K1)
+            # Most pairs predict the same spans of a sentence.
+            distinct, which_K = np.unique(predicted_KM, axis=0, return_inverse=True)
+            chosen = [self._chosen([spans[m] for m in np.flatnonzero(is_predicted_M)]) for is_predicted_M in distinct]
+            right = np.array([len(each & gold[sentence]) for each in chosen])
+            counts = np.stack([right, np.array(list(map(len, chosen))) - right, len(gold[sentence]) - right], 1)
+            counts_KN3[:, place] = counts[which_K.ravel()]
+        of_record = documents(records)
+        of_sentence = {sentence_of(record): of_record[record.id] for record in records} if of_record else {}
+        return fit_spans(candidates, counts_KN3, 0, [of_sentence[sentence] for sentence in gold] if of_record else None)
 
     def score(
         self,
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
-        decoded: Sequence[_SpanProbabilities],
+        decoded: Sequence[list[float]],
         decision: FittedDecision | None,
     ) -> Scores:
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
-        gold: dict[str, set[Span]] = {}
-        for record in records:
-            gold.setdefault(sentence_of(record), set()).update(gold_of(record))
-        predicted = self._predicted(records, rows, decoded)
-        counts = {sentence: span_counts(gold[sentence], predicted[sentence]) for sentence in gold}
+        gold, found = _gold(records), self._found(records, rows, decoded)
+        num_predicted = sum(len(_above(spans)) for spans in found.values())
+        counts = self._counts(gold, found)
         once = asked_once(records, rows, self.classes)
         num_candidates = _num_candidates(once)
         num_reached = sum(len(row["gold"]) // 2 for row in once)
-        total = sum_counts(counts.values())
+        total = sum_counts(counts)
         metrics = {
             **span_scores(total),
             "constant_f1": self._constant(records, gold, num_reached, num_candidates),
             "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
         }
-        items = tuple(span_item(sentence, count) for sentence, count in counts.items())
-        one_class = sum(map(len, decoded)) in (0, _num_candidates(rows))
-        return Scores(metrics, collapsed=one_class, items=items, classes=total)
+        tuned_items = tuple[ItemCounts, ...]()
+        if decision is not None:
+            tuned_items = tuple(map(span_item, gold, self._counts(gold, found, decision.tuned)))
+            metrics |= tuned_scores(tuned_items) | decision.metrics
+        one_class = num_predicted in (0, _num_candidates(rows))
+        items = tuple(map(span_item, gold, counts))
+        return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
     def predict(
         self,
         records: Sequence[SpanRecord],
         rows: Sequence[Row],
-        decoded: Sequence[_SpanProbabilities],
+        decoded: Sequence[list[float]],
         decision: FittedDecision | None,
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
-        predicted = self._predicted(records, rows, decoded)
+        numbers = None if decision is None else decision.used
+        found = self._found(records, rows, decoded)
+        predicted = {sentence: self._chosen(_above(spans, numbers)) for sentence, spans in found.items()}
         tagged = [record for record in records if not isinstance(record, QueryRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
             return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
@@ -361,19 +420,31 @@ class MrcNer(Task[SpanRecord]):
             ]
         )
 
-    def _predicted(
-        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[_SpanProbabilities]
-    ) -> dict[str, set[Span]]:
-        """The predicted spans of each sentence; without overlaps if they are flat."""
-        by_sentence: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}
-        for row, spans in zip(rows, decoded, strict=True):
+    def _found(
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> dict[str, list[_Found]]:
+        """What was decoded of each sentence."""
+        by_sentence: dict[str, list[_Found]] = {sentence_of(record): [] for record in records}
+        for row, of_row in zip(rows, decoded, strict=True):
             sentence, type_ = asked(records[row["record"]], row["question"], self.classes)
-            of_sentence = by_sentence[sentence]
-            for (word, further), probability in spans.items():
-                span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
-                of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
-        resolved = without_overlaps if self.config.spans == "flat" else set
-        return {sentence: resolved(spans) for sentence, spans in by_sentence.items()}
+            for place in range(0, len(of_row), 6):
+                word, further, *probabilities = of_row[place : place + 6]
+                first, end = int(row["words"][int(word)]), int(row["words"][int(word + further)]) + 1
+                by_sentence[sentence].append(_Found((type_, first, end), *probabilities))
+        return by_sentence
+
+    def _chosen(self, spans: Iterable[_Found]) -> set[Span]:
+        """The predicted spans of a sentence; without overlaps if they are flat."""
+        best: dict[Span, float] = {}
+        for each in spans:
+            best[each.span] = max(each.whole, best.get(each.span, 0.0))
+        return without_overlaps(best) if self.config.spans == "flat" else set(best)
+
+    def _counts(
+        self, gold: Mapping[str, set[Span]], found: Mapping[str, Sequence[_Found]], numbers: Numbers | None = None
+    ) -> list[dict[str, Counts]]:
+        """The counts of each sentence, with these numbers of the decision, or untuned."""
+        return [span_counts(spans, self._chosen(_above(found[sentence], numbers))) for sentence, spans in gold.items()]
 
     def _constant(
         self, records: Sequence[SpanRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int
@@ -386,6 +457,20 @@ class MrcNer(Task[SpanRecord]):
         single = Counter(type_ for spans in gold.values() for type_, first, end in spans if end == first + 1)
         best = max(single.values(), default=0)
         return Counts(best, num_words - best, num_gold - best).f1
+
+
+def _gold(records: Sequence[SpanRecord]) -> dict[str, set[Span]]:
+    """The gold spans of each sentence."""
+    gold: dict[str, set[Span]] = {}
+    for record in records:
+        gold.setdefault(sentence_of(record), set()).update(gold_of(record))
+    return gold
+
+
+def _above(spans: Iterable[_Found], numbers: Numbers | None = None) -> list[_Found]:
+    """The spans above the thresholds of a decision, or untuned."""
+    start, end = (numbers[name] if numbers else _UNTUNED for name in ("start", "end"))
+    return [each for each in spans if each.start > start and each.nearer <= end < each.end]
 
 
 def _num_candidates(rows: Sequence[Row]) -> int:

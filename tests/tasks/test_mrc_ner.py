@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dice_ray.data.formats.questions import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.reading import gather
 from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
 from dice_ray.errors import ConfigError, DataError
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.run import single
 from dice_ray.tasks.base import Batch, Scores
 from dice_ray.tasks.mrc_ner import MrcNerConfig
@@ -29,6 +31,9 @@ from tests.contracts.tasks import Built
 NAMES = (
     TaggedRecord("1", ("anna", "berg", "met", "anna"), ("B-PER", "I-PER", "O", "B-PER")),
     TaggedRecord("2", ("from", "oslo", "again"), ("O", "B-LOC", "O")),
+)
+LONG = TaggedRecord(
+    "3", tuple(f"word{number}" for number in range(60)), ("B-PER", "I-PER", "O", "B-LOC", "O", "O") * 10
 )
 NESTED = [
     {
@@ -50,7 +55,22 @@ def built(records: Sequence[Any] = NAMES, **settings: Any) -> Built:
 
 
 def scored(task: Built, *said: dict[tuple[int, int], float]) -> Scores:
-    return task.task.score(task.records, task.rows, said, None)
+    return task.task.score(task.records, task.rows, list(map(_decoded, said)), None)
+
+
+def _decoded(spans: dict[tuple[int, int], float]) -> list[float]:
+    """What is decoded of a row with these predicted spans: the first word, how many follow; the probability."""
+    return [number for place, probability in spans.items() for number in (*place, 1, 1, 0, probability)]
+
+
+def predicted(of_row: list[float]) -> dict[tuple[int, int], float]:
+    """The spans of a decoded row that are predicted without tuning."""
+    spans = [of_row[place : place + 6] for place in range(0, len(of_row), 6)]
+    return {
+        (int(word), int(further)): whole
+        for word, further, start, end, nearer, whole in spans
+        if start > 0.5 and nearer <= 0.5 < end
+    }
 
 
 def text_of(task: Built, row: int) -> str:
@@ -147,10 +167,11 @@ def contrary(task: Built, batch: Batch, *places: tuple[str, tuple[int, ...]]) ->
 def test_a_span_needs_every_term_to_be_positive() -> None:
     task = built()
     (batch,) = task.batches()
-    assert [list(found) for found in task.task.decode(task.gold(batch), batch)] == [[], [(0, 1), (3, 0)], [(1, 0)], []]
+    gold = task.task.decode(task.gold(batch), batch)
+    assert [list(predicted(found)) for found in gold] == [[], [(0, 1), (3, 0)], [(1, 0)], []]
     places = [("start", (1, 0, 0)), ("end", (1, 1, 0)), ("match", (1, 0, 1)), ("answerable", (1, 0, 0))]
     for name, place in places:
-        found = task.task.decode(contrary(task, batch, (name, place)), batch)[1]
+        found = predicted(task.task.decode(contrary(task, batch, (name, place)), batch)[1])
         assert (0, 1) not in found, name
         assert ((3, 0) in found) == (name != "answerable")
 
@@ -161,18 +182,119 @@ def test_the_probability_of_a_span_is_that_of_start_end_and_match_together() -> 
     logits = task.gold(batch)
     logits["start"][1, 0], logits["end"][1, 1], logits["match"][1, 0, 1] = 1.0, 2.0, 3.0
     expected = float(torch.tensor([1.0, 2.0, 3.0]).double().sigmoid().prod())
-    assert task.task.decode(logits, batch)[1][0, 1] == pytest.approx(expected)
+    assert predicted(task.task.decode(logits, batch)[1])[0, 1] == pytest.approx(expected)
 
 
 def test_without_the_match_term_a_start_takes_the_nearest_end() -> None:
     task = built(weights={"match": 0})
     assert [facts.name for facts in task.facts] == ["start", "end", "answerable"]
     (batch,) = task.batches()
-    assert list(task.task.decode(task.gold(batch), batch)[1]) == [(0, 1), (3, 0)]
+    assert list(predicted(task.task.decode(task.gold(batch), batch)[1])) == [(0, 1), (3, 0)]
     logits = contrary(task, batch, ("start", (1, 2, 0)), ("end", (1, 1, 0)))
-    assert list(task.task.decode(logits, batch)[1]) == [(0, 3), (2, 1), (3, 0)]
+    assert list(predicted(task.task.decode(logits, batch)[1])) == [(0, 3), (2, 1), (3, 0)]
     with pytest.raises(ValidationError, match=r"nested spans need the match term .* got weights\.match 0"):
         MrcNerConfig.model_validate({"spans": "nested", "weights": {"match": 0}})
+
+
+def untuned(logits: dict[str, Tensor], batch: Batch) -> list[dict[tuple[int, int], float]]:
+    """The candidates for which all terms are positive, one by one."""
+    p = {name: each.double().sigmoid() for name, each in logits.items()}
+    found: list[dict[tuple[int, int], float]] = [{} for _ in batch.rows]
+    for row, word, further in batch.targets["candidate"].nonzero().tolist():
+        start, ends = p["start"][row, word, 0], p["end"][row, word : word + further + 1, 0]
+        match = p["match"][row, word, further] if "match" in p else torch.tensor(1.0).double()
+        answerable = p["answerable"][row, 0, 0] if "answerable" in p else 1.0
+        is_nearest = "match" in p or not bool((ends[:-1] > 0.5).any())
+        if is_nearest and all(each > 0.5 for each in (start, ends[-1], match, answerable)):
+            found[row][word, further] = float(start * ends[-1] * match)
+    return found
+
+
+FORMS: tuple[dict[str, Any], ...] = ({}, {"match": 0}, {"answerable": 0}, {"match": 0, "answerable": 0})
+
+
+@pytest.mark.parametrize("weights", FORMS)
+@pytest.mark.parametrize("level", [-1.0, 0.0, 1.0])
+def test_untuned_predictions_are_those_of_positive_terms(weights: dict[str, Any], level: float) -> None:
+    """Finds a doubtful span that displaces a predicted one, and an end that is not the nearest."""
+    _compare(built(weights=weights, records=(NAMES[0], LONG), max_span=64, max_length=40), level)
+
+
+@pytest.mark.real_data
+def test_untuned_predictions_of_real_sentences_are_those_of_positive_terms(data_folder: Path) -> None:
+    file = data_folder / "wnut17" / "emerging.dev.conll"
+    records, _ = gather(file, ConllConfig().read(file), "error")
+    for weights in FORMS[:2]:
+        _compare(built(records[:60], weights=weights, max_length=40), 0.5)
+
+
+def _compare(task: Built, level: float) -> None:
+    torch.manual_seed(0)
+    num_doubtful = 0
+    for batch in task.batches():
+        logits = {name: torch.randn(each.shape) * 2 + level for name, each in task.logits(batch).items()}
+        rows = task.task.decode(logits, batch)
+        assert [predicted(of_row) for of_row in rows] == untuned(logits, batch)
+        doubtful = [len(of_row) // 6 - len(predicted(of_row)) for of_row in rows]
+        assert max(doubtful) <= 16
+        num_doubtful += sum(doubtful)
+    assert num_doubtful > 0
+
+
+@pytest.mark.parametrize("spans", ["flat", "nested"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_thresholds_of_starts_and_ends_beat_those_that_are_fitted(spans: str, seed: int) -> None:
+    """Finds a sentence whose counts are those of other thresholds, and thresholds that are applied otherwise."""
+    task = built((*NAMES, LONG), spans=spans)
+    torch.manual_seed(seed)
+    rows: list[list[float]] = []
+    for batch in task.batches():
+        gold = task.gold(batch)
+        rows += task.task.decode({name: torch.randn(each.shape) + each / 50 for name, each in gold.items()}, batch)
+
+    def scores(start: float, end: float) -> Scores:
+        numbers = {"start": start, "end": end}
+        decision = FittedDecision("f1", numbers, {"start": 0.5, "end": 0.5}, True, 9, 0.5)
+        return task.task.score(task.records, task.rows, rows, decision)
+
+    grid = (0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
+    values = {(start, end): scores(start, end).metrics["f1_tuned"] for start in grid for end in grid}
+    decision = task.task.decide(task.records, task.rows, rows)
+    assert decision is not None
+    fitted = decision.tuned["start"], decision.tuned["end"]
+    assert values[fitted] == max(values.values())
+    assert values[0.5, 0.5] == scores(0.5, 0.5).metrics["f1"]
+    assert fitted == (0.5, 0.5) or values[fitted] > values[0.5, 0.5]
+    assert len(set(values.values())) > 1
+    used = replace(decision, tuned={"start": 0.03, "end": 0.2})
+    texts = [
+        task.task.predict(task.records, task.rows, rows, each).text()
+        for each in (None, replace(used, is_used=False), replace(used, is_used=True))
+    ]
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_a_lower_threshold_of_ends_moves_the_nearest_end() -> None:
+    """Without the match term: a start takes the first end above the threshold, whatever is above another one."""
+    task = built(weights={"match": 0})
+    (batch,) = task.batches()
+    logits = contrary(task, batch, ("end", (1, 1, 0)))
+    logits["end"][1, 1, 0], logits["end"][1, 3, 0] = -1.0, 2.0
+    rows = task.task.decode(logits, batch)
+    found = {
+        end: task.task.predict(
+            task.records,
+            task.rows,
+            rows,
+            FittedDecision("f1", {"start": 0.5, "end": end}, {}, True, 9, 0.5),
+        ).plain()
+        for end in (0.2, 0.5)
+    }
+    assert (
+        found[0.2]
+        == task.task.predict(task.records, task.rows, task.task.decode(task.gold(batch), batch), None).plain()
+    )
+    assert found[0.2] != found[0.5]
 
 
 def test_a_weight_is_the_share_of_its_term_and_0_leaves_it_out() -> None:
@@ -191,7 +313,7 @@ def test_a_span_in_no_window_is_missed_and_one_in_two_is_found_once() -> None:
     assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(1, 0, 1)]
     assert scores.metrics["spans_out_of_reach"] == 1
     found = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
-    assert sum(map(len, found)) == 1
+    assert sum(len(predicted(of_row)) for of_row in found) == 1
 
 
 def test_two_queries_for_one_type_count_a_span_once() -> None:
@@ -281,7 +403,7 @@ def test_nested_spans_of_a_sentence_are_those_of_its_queries(nested: tuple[Query
         assert [row[key] for key in keys] == [by_type[type_][key] for key in keys]
     gold = [dict.fromkeys(zip(row["gold"][::2], row["gold"][1::2], strict=True), 0.9) for row in ours.rows]
     assert scored(ours, *gold).metrics["f1"] == 1
-    predicted = ours.task.predict(ours.records, ours.rows, gold, None)
+    predicted = ours.task.predict(ours.records, ours.rows, list(map(_decoded, gold)), None)
     assert [item["end_position"] for item in json.loads(predicted.text())] == [[3], [3, 3]]
 
 
