@@ -175,6 +175,12 @@ def documents(records: Sequence[Record]) -> dict[str, str]:
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 
+def groups_of(records: Sequence[Record]) -> list[str] | None:
+    """The document of each record; None if no document has several records."""
+    of_record = documents(records)
+    return [of_record[record.id] for record in records] if of_record else None
+
+
 def where(place: int | str) -> str:
     """The place of a row as it reads in a message: a number is a line."""
     return f"line {place}" if isinstance(place, int) else place

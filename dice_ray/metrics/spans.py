@@ -7,11 +7,16 @@ case.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dice_ray.metrics.classification import Counts, ItemCounts, f1_by_name
 
+_Item = TypeVar("_Item")
 Span: TypeAlias = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
 
@@ -49,6 +54,23 @@ def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
         for type_, counts in part.items():
             total[type_] = total.get(type_, Counts()) + counts
     return total
+
+
+def counts_of_choices(
+    items: Sequence[_Item], chosen_KM: NDArray[np.bool_], spans: Callable[[list[_Item]], set[Span]], gold: set[Span]
+) -> NDArray[np.int64]:
+    """`counts_K3`: the true positives, false positives and false negatives of one text by each of several decisions.
+
+    Args:
+        items: What is decided, of which there are M.
+        chosen_KM: What each decision chooses; most of them choose the same, which is counted once.
+        spans: Forms the spans of chosen items.
+        gold: The gold spans.
+    """
+    distinct, which_K = np.unique(chosen_KM, axis=0, return_inverse=True)
+    found = [spans(list(compress(items, chosen_M))) for chosen_M in distinct.tolist()]
+    sizes = [(len(each & gold), len(each)) for each in found]
+    return np.array([(tp, size - tp, len(gold) - tp) for tp, size in sizes])[which_K.ravel()]
 
 
 def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:

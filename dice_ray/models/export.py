@@ -31,6 +31,7 @@ def export(
     is_multi_label: bool = False,
     is_position: bool = False,
     temperature: float = 1.0,
+    background_bias: float = 0.0,
 ) -> str:
     """Write the folder and return the name of the auto class that loads it.
 
@@ -48,6 +49,8 @@ def export(
             parameter.data.div_(temperature)
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())
+    if background_bias:  # of a tagger, whose first class is the background
+        heads[0].get_parameter("output.bias").data[0] += background_bias
     if all(type(head) is TokenHead for head in heads):
         name = TOKENS if len(heads) == 1 else QUESTIONS if is_position else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)

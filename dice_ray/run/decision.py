@@ -106,8 +106,13 @@ def notes(decision: FittedDecision | None) -> tuple[str, ...]:
         before, after = decision.prior
         parts.append(f"probabilities: corrected from {before:.3g} positive to {after:.3g}")
     if "threshold" not in decision.tuned:
-        numbers = ", ".join(f"{name} {value:+.3g}" for name, value in decision.tuned.items() if ":" not in name)
-        what = numbers or "a shift of each class's logit"
+        match decision.tuned:
+            case {"background": bias}:
+                what = f"{bias:+.3g} is added to the logit of the background"
+            case {"start": start, "end": end}:
+                what = f"starts are more probable than {start:.3g} and ends than {end:.3g}"
+            case _:
+                what = "a shift of each class's logit"
         fitted = f"{what}, fitted on dev for {decision.metric}"
         untuned = "untuned, as dev does not show that a fitted one is better"
         parts.append(f"decision: {fitted if decision.is_used else untuned}")

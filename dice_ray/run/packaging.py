@@ -180,6 +180,8 @@ def _decision(best: Trained) -> list[str]:
             "\n\nA pipeline of transformers reports the class with the highest probability: compare the probability of "
             "the positive class with the threshold instead. A temperature is in the weights already."
         )
+    elif decision is not None and decision.is_used and "background" in decision.tuned:
+        text += "\n\nThe bias of the exported output layer holds what is added to the background's logit."
     return [f"## Decision\n\n{text}"]
 
 

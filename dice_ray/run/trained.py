@@ -129,7 +129,7 @@ class Trained:
     def export(self, folder: Path) -> str:
         """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it.
 
-        The temperature of the calibration is in the weights of its head.
+        The temperature of the calibration and the bias of a tagger's background are in the weights of its head.
         """
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self._stored_decision()}
@@ -146,6 +146,7 @@ class Trained:
             is_multi_label=bool(term.labels),
             is_position=term.link == "position",
             temperature=temperature,
+            background_bias=self.decision.used.get("background", 0.0) if self.decision else 0.0,
         )
 
     def copy(self, to: Path) -> None:

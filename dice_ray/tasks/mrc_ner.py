@@ -23,11 +23,19 @@ import torch
 from pydantic import Field, StringConstraints, field_validator, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord, documents
+from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord, groups_of
 from dice_ray.errors import DataError, meant
 from dice_ray.metrics.classification import Counts, ItemCounts
 from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
-from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts, tuned_scores
+from dice_ray.metrics.spans import (
+    Span,
+    counts_of_choices,
+    span_counts,
+    span_item,
+    span_scores,
+    sum_counts,
+    tuned_scores,
+)
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
@@ -353,22 +361,15 @@ class MrcNer(Task[SpanRecord]):
         """The thresholds of starts and of ends."""
         gold, found = _gold(records), self._found(records, rows, decoded)
         pairs = sorted(product(_THRESHOLDS, repeat=2), key=lambda pair: sum(abs(each - _UNTUNED) for each in pair))
-        candidates = [{"start": start, "end": end} for start, end in pairs]
         start_K1, end_K1 = np.array(pairs).T[..., None]
-        counts_KN3 = np.zeros((len(pairs), len(gold), 3), dtype=np.int64)
-        for place, sentence in enumerate(gold):
-            spans = found[sentence]
+        counts = []
+        for sentence, spans in found.items():
             start_M, end_M, nearer_M, _ = np.array([each[1:] for each in spans]).reshape(-1, 4).T
-            predicted_KM = (start_M > start_K1) & (end_M > end_K1) & (nearer_M <= end_K1)
-            # Most pairs predict the same spans of a sentence.
-            distinct, which_K = np.unique(predicted_KM, axis=0, return_inverse=True)
-            chosen = [self._chosen([spans[m] for m in np.flatnonzero(is_predicted_M)]) for is_predicted_M in distinct]
-            right = np.array([len(each & gold[sentence]) for each in chosen])
-            counts = np.stack([right, np.array(list(map(len, chosen))) - right, len(gold[sentence]) - right], 1)
-            counts_KN3[:, place] = counts[which_K.ravel()]
-        of_record = documents(records)
-        of_sentence = {sentence_of(record): of_record[record.id] for record in records} if of_record else {}
-        return fit_spans(candidates, counts_KN3, 0, [of_sentence[sentence] for sentence in gold] if of_record else None)
+            is_above_KM = (start_M > start_K1) & (end_M > end_K1) & (nearer_M <= end_K1)
+            counts.append(counts_of_choices(spans, is_above_KM, self._chosen, gold[sentence]))
+        candidates = [{"start": start, "end": end} for start, end in pairs]
+        once = {sentence_of(record): record for record in records}
+        return fit_spans(candidates, np.stack(counts, 1), 0, groups_of(list(once.values())))
 
     def score(
         self,

@@ -5,21 +5,29 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import groupby, islice
-from operator import itemgetter
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from dice_ray.data.records import TaggedRecord, documents
+from dice_ray.data.records import TaggedRecord, groups_of
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ItemCounts, ratio
 from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
-from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts, tuned_scores
+from dice_ray.metrics.spans import (
+    Span,
+    counts_of_choices,
+    span_counts,
+    span_item,
+    span_scores,
+    spans_of,
+    sum_counts,
+    tuned_scores,
+)
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
@@ -34,6 +42,8 @@ if TYPE_CHECKING:
 _IOB2: Final = re.compile(r"O|[BI](-.*)?")
 _NUM_BIASES: Final = 41
 """Biases of the background that are tried on dev."""
+_Word: TypeAlias = tuple[int, str, float]
+"""A word that a row decides: its place in its record, its best tag besides the background, and its margin."""
 
 
 class TaggingConfig(WindowedBranch):
@@ -201,49 +211,20 @@ class Tagging(Task[TaggedRecord]):
         if not self._has_background:
             return None
         gold = [self.config.tagged(record)[1] for record in records]
+        by_record = self._decided(records, rows, decoded)
         # From a quarter of the words that are in spans to four times as many are tagged: biases beside each other
         # differ by the same share of them, also where the model is sure that most words are background.
-        limits = np.sort([-margin for row in decoded for margin in _halves(row)[1]])[::-1]
+        limits = np.sort([-margin for words in by_record for *_, margin in words])[::-1]
         num_inside = sum(tag != self.config.background for tags in gold for tag in tags)
         places = np.unique(np.geomspace(0.25, 4, _NUM_BIASES) * num_inside).round().astype(int)
         places = places[(places > 0) & (places < len(limits))]
         biases = sorted({0.0, *((limits[places - 1] + limits[places]) / 2).tolist()}, key=abs)
-        of_record = documents(records)
-        groups = [of_record[record.id] for record in records] if of_record else None
-        counts_KN3 = self._counts_by_bias(gold, rows, decoded, biases)
-        return fit_spans([{"background": bias} for bias in biases], counts_KN3, 0, groups)
-
-    def _counts_by_bias(
-        self, gold: Sequence[Sequence[str]], rows: Sequence[Row], decoded: Sequence[list[float]], biases: list[float]
-    ) -> NDArray[np.int64]:
-        """`counts_KN3`: of each record with each bias, as `fit_spans` takes them.
-
-        From the highest bias down words leave the background; only their records are counted again.
-        """
-        lowest = min(biases)
-        words = [
-            (-margin, row["record"], word, self.classes[int(class_)])
-            for row, places, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True)
-            for word, class_, margin in zip(places, *_halves(of_row), strict=True)
-            if -margin > lowest
-        ]
-        words.sort(key=itemgetter(0))
-        spans = [self.config.spans(tags) for tags in gold]
-        predicted = [[self.config.background] * len(tags) for tags in gold]
-        counts_KN3 = np.zeros((len(biases), len(gold), 3), dtype=np.int64)
-        counts_N3 = np.array([(0, 0, len(of_record)) for of_record in spans])
-        for place in np.argsort(biases)[::-1]:
-            changed = set()
-            while words and words[-1][0] > biases[place]:
-                _, record, word, tag = words.pop()
-                predicted[record][word] = tag
-                changed.add(record)
-            for record in changed:
-                found = self.config.spans(predicted[record])
-                num_right = len(found & spans[record])
-                counts_N3[record] = num_right, len(found) - num_right, len(spans[record]) - num_right
-            counts_KN3[place] = counts_N3
-        return counts_KN3
+        limit_K1, counts = -np.array(biases)[:, None], []
+        for words, tags in zip(by_record, gold, strict=True):
+            is_tagged_KM = np.array([margin for *_, margin in words]) < limit_K1
+            found = partial(self._spans, len(tags))
+            counts.append(counts_of_choices(words, is_tagged_KM, found, self.config.spans(tags)))
+        return fit_spans([{"background": bias} for bias in biases], np.stack(counts, 1), 0, groups_of(records))
 
     def score(
         self,
@@ -281,7 +262,8 @@ class Tagging(Task[TaggedRecord]):
             tuned_counts = [self._counts(*pair) for pair in zip(gold, tuned, strict=True)]
             tuned_items = tuple(map(span_item, ids, tuned_counts))
             metrics |= tuned_scores(tuned_items) | decision.metrics
-        one_class = len({tag for row in decoded for tag in self._tags(row, 0.0)}) == 1
+        by_record = self._decided(records, rows, decoded)
+        one_class = len({tag if margin < 0 else None for words in by_record for _, tag, margin in words}) == 1
         items = tuple(map(span_item, ids, counts))
         return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
@@ -310,22 +292,32 @@ class Tagging(Task[TaggedRecord]):
         numbers: Numbers | None = None,
     ) -> list[list[str | None]]:
         """The predicted tag of each unit of each record, with these numbers of the decision, or untuned."""
-        bias = numbers["background"] if numbers else 0.0
-        predicted = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
-        for row, words, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
-            for word, tag in zip(words, self._tags(of_row, bias), strict=True):
-                predicted[row["record"]][word] = tag
-        return predicted
+        limit = -numbers["background"] if numbers else 0.0  # ties are the background's, as it is the first class
+        sizes = (len(self.config.tagged(record)[0]) for record in records)
+        return [
+            self._tags(size, [word for word in words if word[-1] < limit])
+            for size, words in zip(sizes, self._decided(records, rows, decoded), strict=True)
+        ]
 
-    def _tags(self, of_row: list[float], bias: float) -> list[str]:
-        """The tags of the words of a decoded row; ties are the background's, as it is the first class."""
-        pairs = zip(*_halves(of_row), strict=True)
-        return [self.classes[0 if margin >= -bias else int(class_)] for class_, margin in pairs]
+    def _decided(
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> list[list[_Word]]:
+        """The words of each record that its rows decide."""
+        by_record: list[list[_Word]] = [[] for _ in records]
+        for row, words, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
+            tags = [self.classes[int(class_)] for class_ in of_row[: len(words)]]
+            by_record[row["record"]] += zip(words, tags, of_row[len(words) :], strict=True)
+        return by_record
+
+    def _tags(self, size: int, words: Iterable[_Word]) -> list[str | None]:
+        """The tags of a record of this size, with these words and others of the background."""
+        tags = [self.config.background] * size
+        for word, tag, _ in words:
+            tags[word] = tag
+        return tags
+
+    def _spans(self, size: int, words: Iterable[_Word]) -> set[Span]:
+        return self.config.spans(self._tags(size, words))
 
     def _counts(self, gold: Sequence[str], predicted: Sequence[str | None]) -> dict[str, Counts]:
         return span_counts(self.config.spans(gold), self.config.spans(predicted))
-
-
-def _halves(of_row: list[float]) -> tuple[list[float], list[float]]:
-    """The classes and the margins of a decoded row."""
-    return of_row[: len(of_row) // 2], of_row[len(of_row) // 2 :]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import PairRecord, Record, TextRecord, documents
+from dice_ray.data.records import PairRecord, Record, TextRecord, groups_of
 from dice_ray.errors import DataError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
 from dice_ray.metrics.classification import ItemCounts, item_counts, label_counts
@@ -292,8 +292,7 @@ class TextTask(Task[_Classified]):
         self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]
     ) -> FittedDecision:
         labels, probabilities_NC = by_record(rows, decoded)
-        of_record = documents(records)
-        groups = [of_record[record.id] for record in records] if of_record else None
+        groups = groups_of(records)
         calibration = self.config.calibration
         decision = self._decider.fit(self.members(labels), probabilities_NC, calibration, groups, self.own_value)
         return replace(decision, is_used=decision.is_used and self.config.uses_decision())

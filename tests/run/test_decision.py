@@ -60,6 +60,10 @@ def test_what_is_applied_is_said() -> None:
     assert notes(calibrated) == ("probabilities: calibrated on dev by temperature 1.5",)
     shifted = replace(DECISION, metric="macro_f1", tuned={"shift:a": 0.5}, untuned={"shift:a": 0.0})
     assert notes(shifted) == ("decision: a shift of each class's logit, fitted on dev for macro_f1",)
+    of_background = replace(shifted, tuned={"background": -1.25})
+    assert notes(of_background)[0].startswith("decision: -1.25 is added to the logit of the background, fitted on dev")
+    of_queries = replace(shifted, tuned={"start": 0.35, "end": 0.2})
+    assert "starts are more probable than 0.35 and ends than 0.2, fitted on dev for" in notes(of_queries)[0]
     assert notes(replace(shifted, is_used=False)) == (
         "decision: untuned, as dev does not show that a fitted one is better",
     )

@@ -18,6 +18,7 @@ import torch
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import DataError, RunError
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.run import packaging, single, trained
 from dice_ray.run.packaging import card
 from dice_ray.tracking.store import quiet
@@ -233,3 +234,22 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path, pack
     with pytest.raises(RunError, match=r"best\.pt must be a whole checkpoint of dice_ray"):
         packaging.load_pyfunc(str(folder))
     assert not (tmp_path / "was run").exists()
+
+
+def test_a_tagger_is_exported_with_the_bias_of_its_background(tmp_path: Path, packed: Packed) -> None:
+    """Finds an export of which the pipelines of transformers predict other tags than the run, and a bias not in use."""
+    from transformers import AutoModelForTokenClassification
+
+    run, _ = packed("tagging")
+    exported = []
+    for is_used in (False, True):
+        decision = FittedDecision("f1", {"background": 9.0}, {"background": 0.0}, is_used, 9, 0.5)
+        decided, folder = replace(run, decision=decision), tmp_path / str(is_used)
+        text = card(decided, "mine", decided.export(folder), {})
+        exported.append(AutoModelForTokenClassification.from_pretrained(folder).classifier.bias.tolist())
+        assert (
+            "+9 is added to the logit of the background, fitted on dev for f1\n\nThe bias of the exported" in text
+        ) == is_used
+    (plain, *others), (shifted, *same) = exported
+    assert others == same
+    assert shifted == pytest.approx(plain + 9)

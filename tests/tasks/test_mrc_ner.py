@@ -241,11 +241,11 @@ def _compare(task: Built, level: float) -> None:
     assert num_doubtful > 0
 
 
-@pytest.mark.parametrize("spans", ["flat", "nested"])
+@pytest.mark.parametrize("form", [{}, {"spans": "nested"}, {"weights": {"match": 0}}])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_thresholds_of_starts_and_ends_beat_those_that_are_fitted(spans: str, seed: int) -> None:
+def test_no_thresholds_of_starts_and_ends_beat_those_that_are_fitted(form: dict[str, Any], seed: int) -> None:
     """Finds a sentence whose counts are those of other thresholds, and thresholds that are applied otherwise."""
-    task = built((*NAMES, LONG), spans=spans)
+    task = built((*NAMES, LONG), **form)
     torch.manual_seed(seed)
     rows: list[list[float]] = []
     for batch in task.batches():
