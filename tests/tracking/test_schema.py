@@ -63,6 +63,7 @@ def test_the_stored_names_stay() -> None:
         "document",
         "items.csv",
         "label_probability",
+        "calibrated_probability",
         "left_out.json",
         "plan.yaml",
         "report",
