@@ -19,6 +19,7 @@ from analysis.figures.curves import training_curves
 from analysis.figures.differences import forests, ranks, ranks_of
 from analysis.figures.paper import signs_of_dsc
 from analysis.figures.precision_recall import planes, pr_curves
+from analysis.figures.reliability import reliability
 from analysis.figures.settings import parallel_coordinates, slices
 from analysis.figures.sweep import best_so_far, importance
 from analysis.frames import Findings, of_kind
@@ -28,6 +29,7 @@ from analysis.paper.tables import formulas, paper_tables
 from analysis.tables.across import across_data_sets, across_data_sets_of, arms_side_by_side, losses_side_by_side
 from analysis.tables.base import ReportTable, in_markdown
 from analysis.tables.by_number import at_equal_budget, scores_by_ratio, variance_components
+from analysis.tables.calibration import calibration
 from analysis.tables.items import by_class, confusion, worst_items
 from analysis.tables.runs import all_runs, best_trials, by_loss, pareto_front, trained_alone, without_score
 from analysis.tables.study import comparison, left_out
@@ -46,6 +48,7 @@ TABLES: Final[tuple[_MakeTables, ...]] = (
     variance_components,
     by_class,
     confusion,
+    calibration,
     worst_items,
     paper_tables,
     formulas,
@@ -64,6 +67,7 @@ FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
     score_by_budget,
     planes,
     pr_curves,
+    reliability,
     score_by_ratio,
     gain_by_ratio,
     tversky_alpha,

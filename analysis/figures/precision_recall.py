@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.comparison import comparisons
+from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
 from analysis.formats import PERCENT, named, on_place
 from analysis.frames import collapsed, metric_values, scores, test_per_train, unfailed
@@ -103,14 +103,10 @@ def pr_curves(findings: Findings) -> list[Figure]:
     figures: list[Figure] = []
     for name, compared in named("pr_curves", comparisons(findings)):
         areas = unfailed(compared.cells, schema.pr_auc_metric(compared.metric)).dropna()
-        cells = compared.cells.loc[areas.index].assign(pr_auc=areas)
         curves, shares = [], []
-        for arm, group in cells.groupby("arm"):
-            items = [findings.items[id_] for id_ in group["id"] if id_ in findings.items]
-            known = [of for of in items if schema.LABEL_PROBABILITY in of and _positives(of).any()]
-            if known:
-                curves.append(_curve(str(arm), known, float(group["pr_auc"].mean())))
-                shares += [float(_positives(of).mean()) for of in known]
+        for arm, known in with_probabilities(compared, findings).items():
+            curves.append(_curve(arm, known, float(areas[compared.cells["arm"] == arm].mean())))
+            shares += [float(_positives(of).mean()) for of in known]
         if curves:
             curves.sort(key=lambda curve: -curve.pr_auc)
             title = f"Precision-recall curves{on_place(compared.place)}"
@@ -122,13 +118,30 @@ def pr_curves(findings: Findings) -> list[Figure]:
 def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> _ArmCurve:
     precisions, recalls = [], []
     for items in tables:
-        positives_N = _positives(items)
-        of_label_N = items[schema.LABEL_PROBABILITY].to_numpy(float)
-        # Rounded to the stored digits: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
-        of_positive_N = np.where(positives_N, of_label_N, 1 - of_label_N).round(9)
+        of_positive_N, positives_N = of_positive_class(items)
         precisions.append(_interpolated_precision(of_positive_N, positives_N))
         recalls.append(items["tp"].sum() / positives_N.sum())
     return _ArmCurve(arm, tuple(np.mean(precisions, axis=0).tolist()), float(np.mean(recalls)), pr_auc)
+
+
+def with_probabilities(compared: Comparison, findings: Findings) -> dict[str, list[pd.DataFrame]]:
+    """The items of the cells of each arm that store their probabilities, of two classes with a positive one."""
+    scored = unfailed(compared.cells, schema.pr_auc_metric(compared.metric)).notna()
+    by_arm: dict[str, list[pd.DataFrame]] = {}
+    for arm, id_ in compared.cells.loc[scored, ["arm", "id"]].itertuples(index=False, name=None):
+        items = findings.items.get(id_)
+        if items is not None and schema.LABEL_PROBABILITY in items and _positives(items).any():
+            by_arm.setdefault(str(arm), []).append(items)
+    return by_arm
+
+
+def of_positive_class(
+    items: pd.DataFrame, column: str = schema.LABEL_PROBABILITY
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """The probability that each item is positive, from that of its label, and whether it is."""
+    positives_N, of_label_N = _positives(items), items[column].to_numpy(float)
+    # Rounded to the stored digits: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
+    return np.where(positives_N, of_label_N, 1 - of_label_N).round(9), positives_N
 
 
 def _positives(items: pd.DataFrame) -> NDArray[np.bool_]:

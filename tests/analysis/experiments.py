@@ -16,7 +16,15 @@ from tests.analysis import frames
 from tests.analysis.cells import drawn_settings
 
 NASTY = "$x_1$ <script>alert(1)</script> & 50 %|*"
-_METRICS = {"f1": 0.0, "precision": 0.1, "recall": -0.1, "f1_tuned": 0.05, "pr_auc": 0.08}
+_METRICS = {
+    "f1": 0.0,
+    "precision": 0.1,
+    "recall": -0.1,
+    "f1_tuned": 0.05,
+    "pr_auc": 0.08,
+    "brier": -0.4,
+    "threshold": -0.2,
+}
 
 
 def _cells(arms: Iterable[str], **columns: Any) -> list[dict[str, Any]]:
@@ -33,7 +41,8 @@ def _cells(arms: Iterable[str], **columns: Any) -> list[dict[str, Any]]:
 def _with_files(findings: Findings) -> Findings:
     """The study with all files of its cells."""
     ids = findings.frame.loc[findings.frame["kind"] == "cell", "id"]
-    items = ["id,tp,fp,fn,label_probability", "a,1,0,0,0.9", "b,0,1,0,0.4", "c,0,0,0,0.7", f'"{NASTY}",0,0,1,0.1']
+    items = ["id,tp,fp,fn,label_probability,calibrated_probability", "a,1,0,0,0.9,0.8", "b,0,1,0,0.4,0.5"]
+    items += ["c,0,0,0,0.7,0.6", f'"{NASTY}",0,0,1,0.1,0.2']
     files = {
         f"test/{schema.ITEMS_FILE}": dict.fromkeys(ids, "\n".join(items)),
         f"test/{schema.CLASSES_FILE}": dict.fromkeys(ids, f'class,support,tp,fp,fn\nno,2,1,1,1\n"{NASTY}",2,1,1,1'),

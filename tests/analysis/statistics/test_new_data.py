@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -206,3 +206,27 @@ def test_the_counts_at_the_tuned_threshold() -> None:
     assert {id_: parts.tolist() for id_, parts in result.parts.items()} == {"a": [[4, 4], [0, 0]]}
     assert item_parts({}, {"a": 1.0}).why_not == "no cell has the counts of its test items"
     assert np.array_equal(item_parts({"a": both}, {"a": 0.5}).parts["a"], [[2, 3], [0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("precision", lambda tp, fp, fn: tp / (tp + fp)),
+        ("recall", lambda tp, fp, fn: tp / (tp + fn)),
+        ("test/f2", lambda tp, fp, fn: 5 * tp / (5 * tp + fp + 4 * fn)),
+        ("test/cost", lambda tp, fp, fn: 1000 * (1 * fp + 20 * fn) / 50),
+    ],
+)
+def test_the_value_of_a_decision_from_its_counts(metric: str, score: Callable[..., float]) -> None:
+    """Finds a cost, or a precision at a recall, that is compared on one test set alone."""
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(draw.integers(0, 2, (50, 3)), columns=["tp", "fp", "fn"])
+    stored = float(score(*table.sum()))
+    found = item_parts({"a": table}, {"a": stored}, metric=metric, costs=(1.0, 20.0))
+    assert _ratio(found.parts["a"].sum(0)) == pytest.approx(stored)
+    assert "do not give" in item_parts({"a": table}, {"a": stored + 0.01}, metric=metric, costs=(1.0, 20.0)).why_not
+    if metric.endswith("cost"):
+        assert not item_parts({"a": table}, {"a": stored}, metric=metric).parts, "the costs of decisions may differ"
+        other = found.parts["a"] * np.array([2.0, 1.0])
+        mine, its = (np.stack([parts] * 5) for parts in (found.parts["a"], other))
+        assert over_seeds_and_items(mine, its, bound=math.inf).interval.low < -stored, "a share differs by 1 at most"
