@@ -87,7 +87,7 @@ def test_a_task_without_a_threshold_has_a_decision() -> None:
     assert verdict.facts["metric"] == "test/macro_f1 with the decision fitted on dev"
     text = " ".join([table.text(), forest.caption, *table.tips.values(), *table.folds.values()])
     assert "Scores with the untuned decision are shown and not compared." in text
-    assert "threshold" not in text
+    assert "at the threshold" not in text
 
 
 TARGETS = [
