@@ -222,8 +222,8 @@ def interruptible(name: str, experiment: str) -> Iterator[Stop]:
 
 
 _ONE_CLASS: Final = (
-    "It predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
-    "or another loss; a threshold tuned on dev may already help."
+    "predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
+    "or another loss"
 )
 
 
@@ -236,7 +236,8 @@ class Best:
         metric: Of a sweep and a run on dev, of a study on test.
         score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
         settings: The parameters that the search chose, None for `null`; empty for a run and an arm.
-        is_collapsed: Whether the model predicts one class only.
+        is_collapsed: Whether the model, without a fitted decision, predicts one class only.
+        threshold: Of a run whose score is at the threshold fitted on dev, and whose predictions use it.
     """
 
     name: str
@@ -244,13 +245,21 @@ class Best:
     score: float
     settings: dict[str, Any] = field(default_factory=dict)
     is_collapsed: bool = False
+    threshold: float | None = None
 
     @property
     def line(self) -> str:
         """One line of text."""
         settings = ", ".join(f"{path} {shortened(value)}" for path, value in self.settings.items())
-        advice = f" {_ONE_CLASS}" if self.is_collapsed else ""
-        return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
+        at = "" if self.threshold is None else f" (threshold {self.threshold:.2g})"
+        line = f"{self.name} has {self.metric} {self.score:.4f}{at}{f' with {settings}' if settings else ''}."
+        if not self.is_collapsed:
+            return line
+        if not self.metric.endswith("_tuned"):
+            return f"{line} It {_ONE_CLASS}; a threshold tuned on dev may already help."
+        if self.threshold is None:
+            return f"{line} Untuned, it {_ONE_CLASS}."
+        return f"{line} At .5 it predicts one class only; the threshold fitted on dev does not."
 
 
 def best_of(name: str, found: Findings) -> Best:

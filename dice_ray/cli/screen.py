@@ -82,7 +82,8 @@ class TerminalScreen:
         self._is_first = False
         metrics = [f"{name} {values[name]:.4f}" for name in shown]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
-        marks = ["(predicts one class only)"] if values.get("dev/collapsed") else []
+        at = "untuned, " if objective and objective[0].endswith("_tuned") else ""
+        marks = [f"({at}predicts one class only)"] if values.get("dev/collapsed") else []
         used = values.get("dev/threshold_used")  # runs of older versions lack it
         if used is not None and used != values["dev/threshold"]:
             tuned = next((name.removeprefix("dev/") for name in objective if name.endswith("_tuned")), "f1_tuned")

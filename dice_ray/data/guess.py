@@ -146,7 +146,7 @@ def _with_positive(found: Guess, positive: str) -> Guess:
     if positive not in labels:
         raise UnknownNameError("label", positive, labels)
     why = {path: reason for path, reason in found.why.items() if path != f"task.{task}.positive"}
-    return replace(found, task={task: {"positive": positive}}, why=why)
+    return replace(found, task={task: settings | {"positive": positive}}, why=why)
 
 
 def _guess_dataset(folder: Path, given: Given) -> Guess:

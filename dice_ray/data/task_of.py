@@ -71,25 +71,29 @@ def _classification(records: Sequence[Record]) -> tuple[Nested, dict[str, str]] 
     other_labels = " and ".join(repr(label) for label in counts if label != positive)
     reason = f"{rarity}; the other one is {other_labels}."
     what = "Two texts" if pair_labels else "A text"
+    decided = {"score": "decision"} if is_unbalanced else {}
+    score = "F1 at the threshold fitted on dev; `f1` is that at .5, a probability that a rare label may never reach."
     if pair_labels and len(counts) == 2:
-        return {"sentence_pair": {"positive": positive}}, {
+        return {"sentence_pair": {"positive": positive, **decided}}, {
             "task": "Two texts and one of two labels.",
             "task.sentence_pair.positive": reason,
+            "task.sentence_pair.score": score,
         }
     task: Nested = {}
     if any(len(labels) != 1 for labels in text_labels):
         task, summary = {"labels": "several"}, "A text has any number of labels."
     elif len(counts) == 2 and is_unbalanced:
-        task, summary = {"positive": positive}, f"{what} with one of two labels."
+        task, summary = {"positive": positive, **decided}, f"{what} with one of two labels."
     elif len(counts) > 2 and is_unbalanced:
         task, summary = {"score": "macro_f1"}, f"{what} with one of {len(counts)} labels."
+        score = "The classes are unbalanced, and each counts the same; else `accuracy`."
     else:
         summary = f"{what} with one of {len(counts)} labels, about equally frequent."
         summary += f" `positive: {positive!r}` scores the F1 of that label." if len(counts) == 2 else ""
     return {"text_classification": task}, {
         "task": summary,
         "task.text_classification.positive": f"{reason} Without it, accuracy is the score.",
-        "task.text_classification.score": "The classes are unbalanced, and each counts the same; else `accuracy`.",
+        "task.text_classification.score": score,
     }
 
 

@@ -390,6 +390,18 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert result.name in result.report().text()
 
 
+@pytest.mark.parametrize(("used", "threshold"), [(0.125, 0.125), (0.5, None)])
+def test_the_best_of_a_run_names_the_threshold_that_predictions_use(
+    used: float, threshold: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else finds a threshold beside a score that `predict` does not reach, as it uses .5."""
+    metrics = {"dev/f1_tuned": 0.5, "dev/collapsed": 1.0, "dev/threshold": 0.125, "dev/threshold_used": used}
+    monkeypatch.setattr("dice_ray.run.single.train_alone", lambda *_: metrics)
+    monkeypatch.setattr("dice_ray.api.tracking.keep_best", lambda *_, **__: None)
+    best = dice_ray.train("synthetic_pairs", {"task.sentence_pair.score": "decision"}, name="mine").best
+    assert best == api.Best("mine", "dev/f1_tuned", 0.5, is_collapsed=True, threshold=threshold)
+
+
 def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     dice_ray.train("synthetic_pairs", QUICK | {"training.epochs": 2}, name="mine")
     (before,) = read("train").to_dict("records")

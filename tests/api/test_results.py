@@ -122,6 +122,18 @@ def test_a_study_of_two_seeds_has_no_best_and_asks_for_more() -> None:
     assert (compared.more_seeds.num, compared.more_seeds.arms) == (5, ())
 
 
+def test_a_run_of_one_class_is_told_what_helps_it() -> None:
+    """Nothing else finds advice to train longer where the fitted threshold already decides."""
+    plain = api.Best("mine", "dev/f1", 0.0, is_collapsed=True)
+    tuned = replace(plain, metric="dev/f1_tuned", score=0.5)
+    assert "0.0000. It predicts one class only: try more epochs" in plain.line
+    assert "0.5000. Untuned, it predicts one class only: try more epochs" in tuned.line
+    assert replace(tuned, threshold=0.1234).line == (
+        "mine has dev/f1_tuned 0.5000 (threshold 0.12). "
+        "At .5 it predicts one class only; the threshold fitted on dev does not."
+    )
+
+
 def test_without_a_score_there_is_no_best() -> None:
     with Writer("empty") as writer:
         writer.open("empty", name="empty", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})

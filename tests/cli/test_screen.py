@@ -105,10 +105,15 @@ def test_a_decision_that_decides_is_shown_first_and_named_where_it_is_not_used()
 
 
 def test_a_run_that_predicts_one_class_is_marked() -> None:
+    """Where a fitted decision decides, the mark must not say that its predictions are of one class."""
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:
         screen.show(Evaluation(10, 0.5, {"dev/f1": 0.0, "dev/collapsed": 1.0}, finished=True))
-    assert pipe.getvalue() == "epoch 0.50  step 10  dev/f1 0.0000  (predicts one class only)\n"
+        screen.show(Evaluation(10, 0.5, {"dev/f1_tuned": 0.5, "dev/collapsed": 1.0}, finished=True))
+    assert pipe.getvalue().splitlines() == [
+        "epoch 0.50  step 10  dev/f1 0.0000  (predicts one class only)",
+        "epoch 0.50  step 10  dev/f1_tuned 0.5000  (untuned, predicts one class only)",
+    ]
 
 
 def test_a_tuned_f1_that_predictions_will_not_have_is_marked() -> None:

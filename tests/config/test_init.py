@@ -72,8 +72,9 @@ def test_a_guessed_preset_is_trained_as_it_is() -> None:
     train = starter.inspection.splits["train"]
     assert train.negatives + train.positives == 54, "a tenth of 60 is dev"
     assert f"{train.negatives} negatives to {train.positives} positives" in starter.imbalance
+    assert starter.imbalance.endswith("('1' is positive).")
     result = dice_ray.train("train.yaml", {"training.epochs": 1})
-    assert result.is_finished
+    assert result.best.metric == "dev/f1_tuned"
     assert api.validate("train.yaml").task.positive == "1"  # type: ignore[union-attr]
 
 
@@ -81,6 +82,13 @@ def test_fewer_rows_than_a_batch_are_trained_too() -> None:
     _, preset = api.init(table("train.tsv", 20))
     assert api.validate(preset).training.batch_size == 18
     assert dice_ray.train(preset, {"training.epochs": 1}).is_finished
+
+
+@pytest.mark.parametrize(("positive", "epochs"), [(2, 8), (50, 20), (20, 9)])
+def test_few_positives_get_more_epochs(positive: int, epochs: int) -> None:
+    """A user's 60 urgent tickets of 2,000 were never predicted after the epochs that all 2,000 call for."""
+    _, preset = api.init(table("train.tsv", 1000, positive=positive))
+    assert api.validate(preset).training.epochs == epochs
 
 
 def test_comments_give_reasons_and_yaml_the_values() -> None:
@@ -203,7 +211,7 @@ def test_named_columns_replace_the_guess() -> None:
     printed = CliRunner().invoke(app, command).output
     assert "TextRecord(id='T1', text='é body number 1', labels=('no',))" in printed
     config = api.validate("tickets.yaml")
-    assert config.task.positive == "no"  # type: ignore[union-attr]
+    assert (config.task.positive, config.task.score) == ("no", "decision")  # type: ignore[union-attr]
     assert config.data.source.reader.encoding == "cp1250"  # type: ignore[union-attr]
     dice_ray.train("tickets.yaml", {"training.epochs": 1}, name="mine")
     predicted = dice_ray.predict("mine", "tickets.csv").text().splitlines()

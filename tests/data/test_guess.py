@@ -31,6 +31,7 @@ def rows(*labels: str, size: int = 40) -> list[tuple[str, str]]:
 
 
 TEXT: dict[str, Any] = {"text": "text", "label": "label"}
+DECIDED: dict[str, Any] = {"score": "decision"}
 TAGGED = [["Ada B-PER", "met O", "Grace I-PER"], ["in O", "Paris B-LOC", ". O"]] * 10
 POS = [["the DT", "cat NN"], ["a DT", "dog NN", "ran VBD"]] * 10
 QUESTION: dict[str, Any] = {"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
@@ -120,7 +121,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "no_header.tsv": (
         table([(label, text) for text, label in rows("a", "b", "b", "b", "b")], "\t"),
         read_as_table({"text": {"text": 1, "label": 0}}, header=False),
-        {"text_classification": {"positive": "a"}},
+        {"text_classification": {"positive": "a"} | DECIDED},
     ),
     "odd_names.csv": (
         table([("x", "y"), *rows("low", "mid", "mid", "high")], ","),
@@ -155,7 +156,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "pairs.tsv": (
         table([(str(n), f"{t} a", f"{t} b", y) for n, (t, y) in enumerate(rows("no", "no", "yes"))], "\t"),
         read_as_table({"pair": {"first": 1, "second": 2, "label": 3}}, header=False),
-        {"sentence_pair": {"positive": "yes"}},
+        {"sentence_pair": {"positive": "yes"} | DECIDED},
     ),
     "two_cells.csv": (
         table([("text", "label"), *rows("toxic|insult", "toxic")], ","),
@@ -205,7 +206,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             ",",
         ),
         read_as_table({"text": TEXT}, ","),
-        {"text_classification": {"positive": "1"}},
+        {"text_classification": {"positive": "1"} | DECIDED},
     ),
     # A column of 0 in all rows that the guess is based on was lost without a word, with all its positives below.
     "rare_label.csv": (
@@ -267,11 +268,21 @@ def test_no_word_is_taken_as_a_comment() -> None:
 @pytest.mark.parametrize(
     ("labels", "first", "task", "reason"),
     [
-        (["1"] * 9 + ["2"], "sentence1", {"sentence_pair": {"positive": "2"}}, "The rarer label"),
-        (["1"] * 2 + ["0"], "sentence1", {"sentence_pair": {"positive": "1"}}, "The name of a positive label"),
-        (["1"] * 9 + ["2"], "text", {"text_classification": {"positive": "2"}}, "The rarer label"),
-        (["spam"] * 9 + ["ham"], "text", {"text_classification": {"positive": "ham"}}, "The rarer label"),
-        (["1", "-1", "-1"], "text", {"text_classification": {"positive": "1"}}, "The name of a positive label"),
+        (["1"] * 9 + ["2"], "sentence1", {"sentence_pair": {"positive": "2"} | DECIDED}, "The rarer label"),
+        (
+            ["1"] * 2 + ["0"],
+            "sentence1",
+            {"sentence_pair": {"positive": "1"} | DECIDED},
+            "The name of a positive label",
+        ),
+        (["1"] * 9 + ["2"], "text", {"text_classification": {"positive": "2"} | DECIDED}, "The rarer label"),
+        (["spam"] * 9 + ["ham"], "text", {"text_classification": {"positive": "ham"} | DECIDED}, "The rarer label"),
+        (
+            ["1", "-1", "-1"],
+            "text",
+            {"text_classification": {"positive": "1"} | DECIDED},
+            "The name of a positive label",
+        ),
         (["1", "2"], "text", {"text_classification": {}}, "The rarer label"),
     ],
 )
