@@ -231,7 +231,7 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
     why = {
         "data": f"Add `dev: FILE` beside `train` for a dev split of your own: dev is {drawn}." if drawn else "",
         "model": "Small, with random weights, to check that everything runs. For meaningful scores write "
-        "`encoder: minilm` (English) with lr 1e-4, or a model of the Hugging Face hub or a folder of weights, with 3e-5.",
+        "`encoder: minilm` (English) with lr 1e-4, a model of the Hugging Face hub or a folder of weights with 3e-5.",
     }
     if not splits.test:
         who = "the latest fifth is the" if drawn and "latest" in drawn else "each of its seeds draws its own"
