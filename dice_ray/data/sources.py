@@ -210,17 +210,16 @@ class DataConfig(Settings):
 
     def read(self) -> dict[str, SplitSource]:
         """Each split of the source, with the columns that splits are drawn by; only train needs times."""
+        if not (by := self.split_columns()):
+            return self.source.read()
 
         def with_columns(by: Mapping[str, Column]) -> dict[str, SplitSource]:
-            if not by:
-                return self.source.read()
             reader = self.reader.model_copy(update={"columns": WithSplitColumns(self.reader.columns, by)})
             source = self.source
             return (source.model_copy(update={"reader": reader}) if isinstance(source, FilesConfig) else reader).read()
 
-        by = self.split_columns()
-        others = {setting: column for setting, column in by.items() if setting != "time"}
-        return {**with_columns(others), "train": with_columns(by)["train"]}
+        without_time = {setting: column for setting, column in by.items() if setting != "time"}
+        return {**with_columns(without_time), "train": with_columns(by)["train"]}
 
     def test_per_train(self) -> float | None:
         """The ratio of test to training records if both are drawn at random from one split, else None."""

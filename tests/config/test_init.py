@@ -446,6 +446,8 @@ def test_columns_of_groups_and_times_are_written_or_pointed_out() -> None:
     assert "29 groups by `user_id`, largest 3.6 % 5 records left out of train, whose groups occur in a later" in lines
     assert "Splits can be drawn by" not in printed
     assert api.validate(preset).data.split_columns() == {"groups": "user_id", "time": "created_at"}
+    _, preset = api.init("a.csv", time_column="created_at", overwrite=True)
+    assert "can be drawn by `groups: user_id` beside" in " ".join(preset.read_text().replace("#", "").split())
     Path("b.csv").write_text("\n".join(rows))
     _, preset = api.init("b.csv", group_column="1", time_column="2")
     assert api.validate(preset).data.split_columns() == {"groups": 1, "time": 2}

@@ -154,9 +154,9 @@ def tickets(folder: Path, name: str, rows: list[tuple[str, int, str]]) -> None:
     (folder / name).write_text("\n".join(["customer,day,text,label", *lines]))
 
 
-def by(folder: Path, test: str | None = None, **settings: Any) -> DataConfig:
+def by(folder: Path, test: str | None = None, dev: str | None = None, **settings: Any) -> DataConfig:
     reader = {"tables": {"quoting": False, "delimiter": ",", "columns": {"text": {"text": "text"}}}}
-    files = {"folder": str(folder), "train": "a.csv", "test": test, "reader": reader}
+    files = {"folder": str(folder), "train": "a.csv", "dev": dev, "test": test, "reader": reader}
     return DataConfig.model_validate({"source": {"files": files}, **settings})
 
 
@@ -171,7 +171,8 @@ def test_groups_are_kept_whole_counted_and_part_of_the_identity(tmp_path: Path) 
     assert "stratified by label, groups by `customer` whole; dev is" in report[0]
     assert report[1:] == ["  40 groups by `customer`, largest 2.5 %"]
     tickets(tmp_path, "test.csv", [(f"C{n}", 1, f"new {n}") for n in range(30, 50)])
-    plain, grouped = (load(by(tmp_path, "test.csv", **each)) for each in ({}, {"groups": "customer"}))
+    tickets(tmp_path, "dev.csv", [(f"D{n}", 1, f"old {n}") for n in range(9)])
+    plain, grouped = (load(by(tmp_path, "test.csv", "dev.csv", **each)) for each in ({}, {"groups": "customer"}))
     (warning,) = re.findall("^Warning: .*", str(grouped.report), re.MULTILINE)
     assert warning.startswith("Warning: 10 of 20 groups of test also occur in train (data.groups): scores on test may")
     assert plain.digest != grouped.digest
@@ -189,6 +190,7 @@ def test_the_latest_records_are_dev_and_test_for_every_seed(tmp_path: Path) -> N
         "data: 220 train, 30 dev, 60 test records (test is the latest 0.2 of train by `day`, from 2024-01-26 on, for "
         "every seed; dev is the latest 0.1 of the rest by `day`, from 2024-01-23 on, for every seed)"
     )
+    assert key(config) == key(config.model_copy(update={"split_seed": 7})), "one entry in the cache"
     assert config.test_per_train() is None, "no random draw: intervals are for this test split"
 
 

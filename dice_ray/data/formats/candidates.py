@@ -232,10 +232,10 @@ def split_note(rows: Sequence[Mapping[Any, Any]], columns: Nested, given: Given)
     for column in (each for each in map(str, rows[0]) if each not in used):
         cells = [row[column] for row in rows if row.get(column) not in (None, "")]
         if cells and all(isinstance(time_of(cell), np.datetime64) for cell in cells):
-            found["time"] = column
+            found.setdefault("time", column)
         elif _GROUPS.fullmatch(column.lower()) and 1 < len(_distinct(cells)) < len(cells):
-            found["groups"] = column
-    hints = " or ".join(f"`{setting}: {column}`" for setting, column in found.items())
+            found.setdefault("groups", column)
+    hints = " or ".join(f"`{key}: {column}`" for key, column in found.items() if key not in given.splits)
     return f" Splits can be drawn by {hints} beside `source`." if hints else ""
 
 

@@ -311,7 +311,8 @@ def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: G
         given: What is not to be guessed.
         why: The reason for the reader.
     """
-    rows = [row if given.columns else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]
+    are_given = given.columns or given.splits
+    rows = [row if are_given else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]
     are_named = bool(rows) and all(isinstance(column, str) for column in rows[0])
     if are_named and not given.columns and isinstance(found := guess_lists(rows, read, path), Guess):
         return found
