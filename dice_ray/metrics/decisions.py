@@ -318,7 +318,7 @@ def fit_classes(
 
 def fit_spans(
     candidates: Sequence[Numbers],
-    counts_KN3: NDArray[np.integer],
+    counts_KN3: NDArray[Any],
     untuned: int,
     groups: Sequence[str] | None = None,
 ) -> FittedDecision:
@@ -327,13 +327,14 @@ def fit_spans(
     Args:
         candidates: The numbers of each candidate.
         counts_KN3: The true positives, false positives and false negatives of each record, decided by each candidate.
+            Of records that have a score s instead, these are s, 1 - s and 1 - s: their micro F1 is the mean score.
         untuned: The place of the untuned candidate.
         groups: The group of each record.
     """
     num_gold_N = counts_KN3[untuned, :, 0] + counts_KN3[untuned, :, 2]
 
-    def f1(counts_3: NDArray[np.integer]) -> float:
-        return Counts(*counts_3.tolist()).f1
+    def f1(counts_3: NDArray[Any]) -> float:
+        return round(Counts(*counts_3.tolist()).f1, 12)  # sums of scores differ by their order
 
     return _decision(
         "f1",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,21 +56,31 @@ def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
     return total
 
 
-def counts_of_choices(
-    items: Sequence[_Item], chosen_KM: NDArray[np.bool_], spans: Callable[[list[_Item]], set[Span]], gold: set[Span]
-) -> NDArray[np.int64]:
-    """`counts_K3`: the true positives, false positives and false negatives of one text by each of several decisions.
+def outcomes_of_choices(
+    items: Sequence[_Item], chosen_KM: NDArray[np.bool_], outcome: Callable[[list[_Item]], Sequence[float]]
+) -> NDArray[Any]:
+    """`outcomes_KX`: what each of several decisions leads to.
 
     Args:
         items: What is decided, of which there are M.
-        chosen_KM: What each decision chooses; most of them choose the same, which is counted once.
-        spans: Forms the spans of chosen items.
-        gold: The gold spans.
+        chosen_KM: What each decision chooses; most of them choose the same, whose outcome is found once.
+        outcome: The X numbers that chosen items lead to.
     """
     distinct, which_K = np.unique(chosen_KM, axis=0, return_inverse=True)
-    found = [spans(list(compress(items, chosen_M))) for chosen_M in distinct.tolist()]
-    sizes = [(len(each & gold), len(each)) for each in found]
-    return np.array([(tp, size - tp, len(gold) - tp) for tp, size in sizes])[which_K.ravel()]
+    return np.array([outcome(list(compress(items, chosen_M))) for chosen_M in distinct.tolist()])[which_K.ravel()]
+
+
+def counts_of_choices(
+    items: Sequence[_Item], chosen_KM: NDArray[np.bool_], spans: Callable[[list[_Item]], set[Span]], gold: set[Span]
+) -> NDArray[np.int64]:
+    """`counts_K3`: the true positives, false positives and false negatives of the spans that chosen items form."""
+
+    def counts(chosen: list[_Item]) -> tuple[int, int, int]:
+        found = spans(chosen)
+        tp = len(found & gold)
+        return tp, len(found) - tp, len(gold) - tp
+
+    return outcomes_of_choices(items, chosen_KM, counts)
 
 
 def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:

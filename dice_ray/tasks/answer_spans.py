@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from dice_ray.data.records import AnswerSpan, QuestionRecord
+from dice_ray.metrics.decisions import Numbers
 from dice_ray.tasks.base import Row
 
 LOWEST = -1e9
 """The score of a window without any span."""
+
+
+class Mark(NamedTuple):
+    """A token that may be the start or the end of a span.
+
+    Attributes:
+        window: The row that it is in.
+        token: Its place in the context of that window.
+        character: The first one of the span, or the one after it.
+        log_p: The log probability that it is the start or the end.
+    """
+
+    window: int
+    token: int
+    character: int
+    is_end: bool
+    log_p: float
+
+    def is_above(self, numbers: Numbers) -> bool:
+        """Whether its probability exceeds the threshold of a decision."""
+        return self.log_p > math.log(numbers["end" if self.is_end else "start"])
 
 
 @dataclass(frozen=True)
@@ -24,12 +46,19 @@ class Answer:
     """The prediction for a question, from all its windows.
 
     Attributes:
-        spans: The best piece of the context, or all likely ones; empty only if the context is.
+        best: The characters of the best span; empty only if the context is.
         no_answer: The log odds of no answer against the best span.
+        marks: The likely starts and ends, if there may be several spans.
     """
 
-    spans: tuple[str, ...]
+    context: str
+    best: Sequence[tuple[int, int]]
     no_answer: float
+    marks: Sequence[Mark]
+
+    def texts(self, marks: Iterable[Mark] = (), longest: int = 0) -> tuple[str, ...]:
+        """The spans of these marks, without any the best one."""
+        return tuple(self.context[begin:end] for begin, end in likely_spans(marks, longest) or self.best)
 
 
 def usable(record: QuestionRecord) -> tuple[AnswerSpan, ...] | None:
@@ -98,38 +127,51 @@ def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, 
     return score_B, first_B, last_BL[:, 0].gather(1, first_B[:, None])[:, 0]
 
 
-def likely_spans(is_start_L: Tensor, is_end_L: Tensor, longest: int) -> list[tuple[int, int]]:
-    """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens."""
-    starts, ends = (flags.nonzero()[:, 0] for flags in (is_start_L, is_end_L))
-    nearest = torch.searchsorted(ends, starts)
-    limits = torch.cat([starts[1:], starts.new_tensor([len(is_start_L)])]).minimum(starts + longest)
-    kept = nearest < len(ends)
-    kept[kept.clone()] = ends[nearest[kept]] < limits[kept]
-    return list(zip(starts[kept].tolist(), ends[nearest[kept]].tolist(), strict=True))
+def likely_spans(marks: Iterable[Mark], longest: int) -> list[tuple[int, int]]:
+    """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens.
+
+    Args:
+        marks: In the order of windows and tokens, the start of a token before its end.
+        longest: The longest span, in tokens.
+
+    Returns:
+        The first character of each span and the one after it, in the order of the text.
+    """
+    spans = set()
+    start: Mark | None = None
+    for mark in marks:
+        if not mark.is_end:
+            start = mark
+        elif start is not None:
+            if mark.window == start.window and mark.token < start.token + longest:
+                spans.add((start.character, mark.character))
+            start = None
+    return sorted(spans)
 
 
 def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> list[Answer]:
-    """The best span over all windows of each question, or all likely ones, as pieces of its context.
+    """The best span over all windows of each question, and what may start or end others.
 
-    A decoded row is the score of its best span, that of no answer, the first and last tokens of the best span, and
-    those of each likely one, as returned by `ExtractiveQA.decode`.
+    A decoded row is the score of its best span, that of no answer, the first and last tokens of the best span, and of
+    each marked token its place and its log probabilities as a start and as an end, as `ExtractiveQA.decode` returns it.
     """
     scores, no_answer = [-math.inf] * len(records), [math.inf] * len(records)
     best: list[list[tuple[int, int]]] = [[] for _ in records]
-    likely: list[set[tuple[int, int]]] = [set() for _ in records]
-    for row, (score, none, *places) in zip(rows, decoded, strict=True):
+    marks: list[list[Mark]] = [[] for _ in records]
+    for window, (row, (score, none, first, last, *marked)) in enumerate(zip(rows, decoded, strict=True)):
         number, begins, ends = row["record"], row["begins"], row["ends"]
         no_answer[number] = min(no_answer[number], none)
         if not len(begins):
             continue
-        pairs = zip(map(int, places[::2]), map(int, places[1::2]), strict=True)
-        span, *others = ((int(begins[first]), int(ends[last])) for first, last in pairs)
-        likely[number].update(others)
         if score > scores[number]:
-            scores[number], best[number] = score, [span]
+            scores[number], best[number] = score, [(int(begins[int(first)]), int(ends[int(last)]))]
+        for place, start, end in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
+            token = int(place)
+            marks[number].append(Mark(window, token, int(begins[token]), False, start))
+            marks[number].append(Mark(window, token, int(ends[token]), True, end))
     return [
-        Answer(tuple(record.context[begin:end] for begin, end in sorted(several) or one), none - max(score, LOWEST))
-        for record, one, several, score, none in zip(records, best, likely, scores, no_answer, strict=True)
+        Answer(record.context, one, none - max(score, LOWEST), of_record)
+        for record, one, of_record, score, none in zip(records, best, marks, scores, no_answer, strict=True)
     ]
 
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import QuestionRecord
+from dice_ray.data.records import QuestionRecord, groups_of
 from dice_ray.errors import DataError
 from dice_ray.metrics.answers import AnswerScore, answer_scores, cmrc_score, segments, spans_score, squad_score
-from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, FittedDecision, fit_no_answer
+from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, UNTUNED_THRESHOLD, FittedDecision, Numbers, fit_no_answer
+from dice_ray.metrics.spans import outcomes_of_choices
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,
     Answer,
+    Mark,
     answers_of,
     best_spans,
     label,
-    likely_spans,
     num_cut,
     token_characters,
     token_spans,
@@ -33,6 +36,7 @@ from dice_ray.tasks.answer_spans import (
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
+from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.unspaced import words_of
 
@@ -232,10 +236,11 @@ class ExtractiveQA(Task[QuestionRecord]):
         return {name: Term(logits[name][..., 0], batch.targets[name], items_BL, weight=0.5) for name in _TERMS}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
-        """For each row: the log probabilities of its best span and of no answer, the best span, then the likely spans.
+        """For each row: the log probabilities of its best span and of no answer, then the best span.
 
-        A span is its first and last token, counted from the first token of the context. Probabilities are by the
-        terms' link.
+        A span is its first and last token, counted from the first token of the context. With several spans follows each
+        token that some thresholds take for a start or an end, with the log probabilities of both. Probabilities are by
+        the terms' link.
         """
         context_BL, cls_B1 = batch.targets["context"], batch.targets["cls"][:, None]
         items_BL, longest = _with_cls(batch), self.config.max_answer_length
@@ -247,10 +252,12 @@ class ExtractiveQA(Task[QuestionRecord]):
         columns = (score_B.clamp(min=LOWEST), null_B, first_B - before_B, last_B - before_B)
         decoded = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         if self.config.spans == "several":
-            half = np.log(0.5)
-            for row, start_L, end_L, before in zip(decoded, start_BL, end_BL, before_B.tolist(), strict=True):
-                pairs = likely_spans(start_L > half, end_L > half, longest)
-                row += [place - before for pair in pairs for place in pair]
+            either_BL = torch.maximum(start_BL, end_BL)
+            likely_BL, untuned_BL = (either_BL > np.log(level) for level in (LOWEST_THRESHOLD, UNTUNED_THRESHOLD))
+            kept_BL = kept(likely_BL, untuned_BL, either_BL.exp())
+            log_p_N2 = torch.stack([start_BL[kept_BL], end_BL[kept_BL]], 1)
+            for (number, place), log_p_2 in zip(kept_BL.nonzero().tolist(), log_p_N2.tolist(), strict=True):
+                decoded[number] += [place - int(before_B[number]), *log_p_2]
         return decoded
 
     def _log_probabilities(self, logits_BL: Tensor, items_BL: Tensor) -> Tensor:
@@ -262,15 +269,30 @@ class ExtractiveQA(Task[QuestionRecord]):
     def decide(
         self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
     ) -> FittedDecision | None:
+        self._check(records)
+        answers = answers_of(records, rows, decoded)
+        if self.config.spans == "several":
+            return fitted(list(map(self._counts, records, answers)), groups_of(records))
         if self.config.scoring != "squad_v2":
             return None
-        answers = answers_of(records, rows, decoded)
-        scores = self._scored(records, [answer.spans for answer in answers])
+        scores = self._scored(records, [answer.texts() for answer in answers])
         return fit_no_answer(
             np.array([answer.no_answer for answer in answers]),
             np.array([score.f1 * score.answerable for score in scores]),
             np.array([score.answerable for score in scores]),
         )
+
+    def _counts(self, record: QuestionRecord, answer: Answer) -> NDArray[np.float64]:
+        """`counts_K3` of the answer by each pair of thresholds, whose micro F1 over questions is their mean F1."""
+        scored = cache(partial(self.config.scored, record))
+
+        def counts(marks: list[Mark]) -> tuple[float, float, float]:
+            f1 = scored(answer.texts(marks, self.config.max_answer_length)).f1
+            return f1, 1 - f1, 1 - f1
+
+        is_end_M = np.array([mark.is_end for mark in answer.marks], dtype=np.bool_)
+        limits_KM = np.log(np.where(is_end_M, END_K1, START_K1))
+        return outcomes_of_choices(answer.marks, np.array([mark.log_p for mark in answer.marks]) > limits_KM, counts)
 
     def score(
         self,
@@ -279,7 +301,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         decoded: Sequence[list[float]],
         decision: FittedDecision | None,
     ) -> Scores:
-        """The scores of the most probable answers, and those at the no-answer threshold tuned on dev.
+        """The scores of the most probable answers, and those at thresholds tuned on dev.
 
         The constant predictor does not read the question: in `squad_v2` it leaves every question unanswered, else it
         answers with the first sentence of the context. An item's counts are words (characters in Chinese): shared with
@@ -288,16 +310,14 @@ class ExtractiveQA(Task[QuestionRecord]):
         Raises:
             DataError: A question has no gold answer and is not marked impossible.
         """
-        self.config.check(records)
-        if num := sum(label(record) == "unlabelled" for record in records):
-            raise DataError(f"every question that is scored must have an answer or be impossible, got {num} without")
+        self._check(records)
         answers = answers_of(records, rows, decoded)
-        predicted = [self._predicted(answer, UNTUNED_NO_ANSWER) for answer in answers]
+        predicted = list(map(self._predicted, answers))
         scores = self._scored(records, predicted)
         metrics = answer_scores(scores)
         at_threshold: list[AnswerScore] = []
         if decision is not None:
-            tuned_answers = [self._predicted(answer, decision.tuned["threshold"]) for answer in answers]
+            tuned_answers = [self._predicted(answer, decision.tuned) for answer in answers]
             at_threshold = self._scored(records, tuned_answers)
             tuned = answer_scores(at_threshold)
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decision.metrics
@@ -319,14 +339,24 @@ class ExtractiveQA(Task[QuestionRecord]):
         decision: FittedDecision | None,
     ) -> Json:
         """The answer to each question by its id, empty for no answer; lists if there may be several spans."""
-        threshold = UNTUNED_NO_ANSWER if decision is None else decision.used["threshold"]
-        predicted = [self._predicted(answer, threshold) for answer in answers_of(records, rows, decoded)]
+        numbers = None if decision is None else decision.used
+        predicted = [self._predicted(answer, numbers) for answer in answers_of(records, rows, decoded)]
         is_list = self.config.spans == "several"
         answers = [list(spans) if is_list else next(iter(spans), "") for spans in predicted]
         return Json(dict(zip([record.id for record in records], answers, strict=True)))
 
-    def _predicted(self, answer: Answer, threshold: float) -> tuple[str, ...]:
-        return () if self.config.scoring == "squad_v2" and answer.no_answer > threshold else answer.spans
+    def _check(self, records: Sequence[QuestionRecord]) -> None:
+        self.config.check(records)
+        if num := sum(label(record) == "unlabelled" for record in records):
+            raise DataError(f"every question that is scored must have an answer or be impossible, got {num} without")
+
+    def _predicted(self, answer: Answer, numbers: Numbers | None = None) -> tuple[str, ...]:
+        """The answer with these numbers of the decision, or untuned."""
+        if self.config.spans == "several":
+            marks = [mark for mark in answer.marks if mark.is_above(numbers or UNTUNED)]
+            return answer.texts(marks, self.config.max_answer_length)
+        threshold = numbers["threshold"] if numbers else UNTUNED_NO_ANSWER
+        return () if self.config.scoring == "squad_v2" and answer.no_answer > threshold else answer.texts()
 
     def _scored(self, records: Sequence[QuestionRecord], answers: Sequence[tuple[str, ...]]) -> list[AnswerScore]:
         return [self.config.scored(record, spans) for record, spans in zip(records, answers, strict=True)]

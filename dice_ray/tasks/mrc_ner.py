@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, product
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, TypeAlias
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord, groups_of
 from dice_ray.errors import DataError, meant
 from dice_ray.metrics.classification import Counts, ItemCounts
-from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
+from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Numbers
 from dice_ray.metrics.spans import (
     Span,
     counts_of_choices,
@@ -55,6 +55,7 @@ from dice_ray.tasks.queries import (
 )
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
+from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -63,11 +64,6 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-_UNTUNED: Final = 0.5
-_THRESHOLDS: Final = (_UNTUNED, 0.35, 0.7, 0.2, 0.9, 0.1, 0.03)
-"""Of starts and of ends: all pairs of them are tried on dev."""
-_MOST_DOUBTFUL: Final = 16
-"""A row keeps so many spans that are not predicted without tuning: with new heads nearly all candidates are likely."""
 
 
 class _Found(NamedTuple):
@@ -339,16 +335,15 @@ class MrcNer(Task[SpanRecord]):
         whole_BWS, nearer_BWS = start_BWS * end_BWS, torch.zeros_like(end_BWS)
         if "match" in p:
             whole_BWS = whole_BWS * p["match"]
-            candidate_BWS = candidate_BWS & (p["match"] > _UNTUNED)
+            candidate_BWS = candidate_BWS & (p["match"] > UNTUNED_THRESHOLD)
         else:
             nearer_BWS[..., 1:] = end_BWS.cummax(-1).values[..., :-1]
         if "answerable" in p:
-            candidate_BWS = candidate_BWS & (p["answerable"] > _UNTUNED)
-        likely_BWS = candidate_BWS & (torch.minimum(start_BWS, end_BWS) > min(_THRESHOLDS)) & (nearer_BWS < end_BWS)
-        untuned_BWS = likely_BWS & (start_BWS > _UNTUNED) & (end_BWS > _UNTUNED) & (nearer_BWS <= _UNTUNED)
-        doubtful_BX = (whole_BWS * (likely_BWS & ~untuned_BWS)).flatten(1)
-        least_B = doubtful_BX.topk(min(_MOST_DOUBTFUL, doubtful_BX.shape[1])).values[:, -1]
-        kept_BWS = untuned_BWS | (likely_BWS & (whole_BWS >= least_B[:, None, None]))
+            candidate_BWS = candidate_BWS & (p["answerable"] > UNTUNED_THRESHOLD)
+        both_BWS = torch.minimum(start_BWS, end_BWS)
+        likely_BWS = candidate_BWS & (both_BWS > LOWEST_THRESHOLD) & (nearer_BWS < end_BWS)
+        untuned_BWS = likely_BWS & (both_BWS > UNTUNED_THRESHOLD) & (nearer_BWS <= UNTUNED_THRESHOLD)
+        kept_BWS = kept(*(each.flatten(1) for each in (likely_BWS, untuned_BWS, whole_BWS))).view_as(candidate_BWS)
         values = torch.stack([each[kept_BWS] for each in (start_BWS, end_BWS, nearer_BWS, whole_BWS)], 1).tolist()
         by_row: list[list[float]] = [[] for _ in batch.rows]
         for (number, word, further), of_span in zip(kept_BWS.nonzero().tolist(), values, strict=True):
@@ -360,16 +355,13 @@ class MrcNer(Task[SpanRecord]):
     ) -> FittedDecision:
         """The thresholds of starts and of ends."""
         gold, found = _gold(records), self._found(records, rows, decoded)
-        pairs = sorted(product(_THRESHOLDS, repeat=2), key=lambda pair: sum(abs(each - _UNTUNED) for each in pair))
-        start_K1, end_K1 = np.array(pairs).T[..., None]
         counts = []
         for sentence, spans in found.items():
             start_M, end_M, nearer_M, _ = np.array([each[1:] for each in spans]).reshape(-1, 4).T
-            is_above_KM = (start_M > start_K1) & (end_M > end_K1) & (nearer_M <= end_K1)
+            is_above_KM = (start_M > START_K1) & (end_M > END_K1) & (nearer_M <= END_K1)
             counts.append(counts_of_choices(spans, is_above_KM, self._chosen, gold[sentence]))
-        candidates = [{"start": start, "end": end} for start, end in pairs]
         once = {sentence_of(record): record for record in records}
-        return fit_spans(candidates, np.stack(counts, 1), 0, groups_of(list(once.values())))
+        return fitted(counts, groups_of(list(once.values())))
 
     def score(
         self,
@@ -407,7 +399,7 @@ class MrcNer(Task[SpanRecord]):
         decision: FittedDecision | None,
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
-        numbers = None if decision is None else decision.used
+        numbers = UNTUNED if decision is None else decision.used
         found = self._found(records, rows, decoded)
         predicted = {sentence: self._chosen(_above(spans, numbers)) for sentence, spans in found.items()}
         tagged = [record for record in records if not isinstance(record, QueryRecord)]
@@ -442,7 +434,7 @@ class MrcNer(Task[SpanRecord]):
         return without_overlaps(best) if self.config.spans == "flat" else set(best)
 
     def _counts(
-        self, gold: Mapping[str, set[Span]], found: Mapping[str, Sequence[_Found]], numbers: Numbers | None = None
+        self, gold: Mapping[str, set[Span]], found: Mapping[str, Sequence[_Found]], numbers: Numbers = UNTUNED
     ) -> list[dict[str, Counts]]:
         """The counts of each sentence, with these numbers of the decision, or untuned."""
         return [span_counts(spans, self._chosen(_above(found[sentence], numbers))) for sentence, spans in gold.items()]
@@ -468,9 +460,9 @@ def _gold(records: Sequence[SpanRecord]) -> dict[str, set[Span]]:
     return gold
 
 
-def _above(spans: Iterable[_Found], numbers: Numbers | None = None) -> list[_Found]:
+def _above(spans: Iterable[_Found], numbers: Numbers = UNTUNED) -> list[_Found]:
     """The spans above the thresholds of a decision, or untuned."""
-    start, end = (numbers[name] if numbers else _UNTUNED for name in ("start", "end"))
+    start, end = numbers["start"], numbers["end"]
     return [each for each in spans if each.start > start and each.nearer <= end < each.end]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.records import AnswerSpan, QuestionRecord
-from dice_ray.tasks.answer_spans import best_spans, likely_spans, token_characters, token_spans, usable
+from dice_ray.tasks.answer_spans import Mark, best_spans, likely_spans, token_characters, token_spans, usable
 
 SCORES = st.integers(1, 12).flatmap(
     lambda size: st.tuples(*[st.lists(st.integers(-9, 9).map(float), min_size=size, max_size=size)] * 2)
@@ -40,8 +40,13 @@ def test_a_likely_span_ends_at_the_nearest_end(flags: list[tuple[bool, bool]], l
             if flags[last][1]:
                 expected.append((first, last))
                 break
-    starts, ends = zip(*flags, strict=True)
-    assert likely_spans(torch.tensor(starts), torch.tensor(ends), longest) == expected
+    marks = [
+        Mark(0, token, token, is_end, 0.0)
+        for token, is_either in enumerate(flags)
+        for is_end, is_marked in zip((False, True), is_either, strict=True)
+        if is_marked
+    ]
+    assert likely_spans(marks, longest) == expected
 
 
 def test_the_first_answer_that_is_located_is_used() -> None:

@@ -162,9 +162,13 @@ def test_the_best_window_answers_and_likely_spans_are_joined() -> None:
         {"record": 0, "begins": [], "ends": []},
     ]
     (one,) = answers_of([record], rows, [[-0.5, -9.0, 1, 1], [-1.0, -2.0, 1, 1], [0.0, -3.0, 0, 0]])
-    assert (one.spans, one.no_answer) == (("met",), -8.5)
-    (several,) = answers_of([record], rows, [[-1.0, 0, 0, 0, 1, 1, 0, 0], [-0.5, 0, 1, 1, 0, 0], [0.0, 0, 0, 0]])
-    assert several.spans == ("Ann", "met")
+    assert (one.texts(), one.no_answer) == (("met",), -8.5)
+    first = [-1.0, 0, 0, 0, 0, -0.1, -0.2, 1, -0.3, -0.4]
+    (several,) = answers_of([record], rows, [first, [-0.5, 0, 1, 1, 0, -0.5, -0.6], [0.0, 0, 0, 0]])
+    assert several.texts(several.marks, 2) == ("Ann", "met")
+    assert several.texts(several.marks[1:-1], 2) == ("met",)
+    # A start never takes the end of another window.
+    assert several.texts([several.marks[0], several.marks[-1]], 2) == several.texts() == ("Bob",)
 
 
 def test_a_span_never_leaves_the_context_nor_grows_beyond_the_longest() -> None:
