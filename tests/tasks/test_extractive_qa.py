@@ -171,6 +171,45 @@ def test_the_best_window_answers_and_likely_spans_are_joined() -> None:
     assert several.texts([several.marks[0], several.marks[-1]], 2) == several.texts() == ("Bob",)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_no_thresholds_of_starts_and_ends_beat_those_that_are_fitted(seed: int) -> None:
+    """Finds an answer that is scored by other thresholds, and an untuned span that is lost."""
+    of = built(
+        (
+            question("1", ("Ann", "Oslo")),
+            question("2", "Bob"),
+            question("3", "They left"),
+            question("4", ("Bob", "met")),
+        ),
+        formulation="token",
+        spans="several",
+        scoring="quoref",
+    )
+    torch.manual_seed(seed)
+    rows: list[list[float]] = []
+    for batch in of.batches():
+        gold = of.gold(batch)
+        rows += of.task.decode({name: torch.randn(each.shape) + each / 50 for name, each in gold.items()}, batch)
+    decision = of.task.decide(of.records, of.rows, rows)
+    assert decision is not None
+    assert decision.support == 4
+
+    def metrics(start: float, end: float) -> dict[str, float]:
+        other = replace(decision, tuned={"start": start, "end": end}, is_used=True)
+        scores = of.task.score(of.records, of.rows, rows, other)
+        assert len(scores.tuned_items) == 4
+        return dict(scores.metrics)
+
+    grid = (0.03, 0.1, 0.2, 0.35, 0.5, 0.7, 0.9)
+    values = {(start, end): metrics(start, end)["f1_tuned"] for start in grid for end in grid}
+    best = metrics(decision.tuned["start"], decision.tuned["end"])
+    assert best["f1_tuned"] == pytest.approx(max(values.values()))
+    assert decision.on_dev == pytest.approx(best["f1_tuned"])
+    assert {"start": best["start"], "end": best["end"]} == decision.tuned
+    assert values[0.5, 0.5] == best["f1"]
+    assert len(set(values.values())) > 1
+
+
 def test_a_span_never_leaves_the_context_nor_grows_beyond_the_longest() -> None:
     of = built(max_answer_length=2, formulation="token")
     (batch,) = of.batches()
