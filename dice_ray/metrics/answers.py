@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Literal
 
@@ -127,6 +128,7 @@ def _bag_f1(predicted: set[str], wanted: set[str]) -> float:
     return ratio(2 * precision * recall, precision + recall)
 
 
+@lru_cache(maxsize=2**14)  # to choose thresholds, many answers are compared with one gold answer
 def _drop_normalised(text: str) -> str:
     """Like `normalised`, but hyphens separate words, and numbers are written as floats."""
     words = []

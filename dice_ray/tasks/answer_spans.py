@@ -15,9 +15,11 @@ from torch import Tensor
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.metrics.decisions import Numbers
 from dice_ray.tasks.base import Row
+from dice_ray.tasks.start_end import LOWEST_THRESHOLD
 
 LOWEST = -1e9
 """The score of a window without any span."""
+_LOWEST_LOG_P = math.log(LOWEST_THRESHOLD)
 
 
 class Mark(NamedTuple):
@@ -167,8 +169,11 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
             scores[number], best[number] = score, [(int(begins[int(first)]), int(ends[int(last)]))]
         for place, start, end in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
             token = int(place)
-            marks[number].append(Mark(window, token, int(begins[token]), False, start))
-            marks[number].append(Mark(window, token, int(ends[token]), True, end))
+            both = (
+                Mark(window, token, int(begins[token]), False, start),
+                Mark(window, token, int(ends[token]), True, end),
+            )
+            marks[number] += [mark for mark in both if mark.log_p > _LOWEST_LOG_P]
     return [
         Answer(record.context, one, none - max(score, LOWEST), of_record)
         for record, one, of_record, score, none in zip(records, best, marks, scores, no_answer, strict=True)
