@@ -22,7 +22,7 @@ LOWEST = -1e9
 _LOWEST_LOG_P = math.log(LOWEST_THRESHOLD)
 
 
-class Mark(NamedTuple):
+class TokenMark(NamedTuple):
     """A token that may be the start or the end of a span.
 
     Attributes:
@@ -56,9 +56,9 @@ class Answer:
     context: str
     best: Sequence[tuple[int, int]]
     no_answer: float
-    marks: Sequence[Mark]
+    marks: Sequence[TokenMark]
 
-    def texts(self, marks: Iterable[Mark] = (), longest: int = 0) -> tuple[str, ...]:
+    def texts(self, marks: Iterable[TokenMark] = (), longest: int = 0) -> tuple[str, ...]:
         """The spans of these marks, without any the best one."""
         return tuple(self.context[begin:end] for begin, end in likely_spans(marks, longest) or self.best)
 
@@ -129,7 +129,7 @@ def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, 
     return score_B, first_B, last_BL[:, 0].gather(1, first_B[:, None])[:, 0]
 
 
-def likely_spans(marks: Iterable[Mark], longest: int) -> list[tuple[int, int]]:
+def likely_spans(marks: Iterable[TokenMark], longest: int) -> list[tuple[int, int]]:
     """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens.
 
     Args:
@@ -140,7 +140,7 @@ def likely_spans(marks: Iterable[Mark], longest: int) -> list[tuple[int, int]]:
         The first character of each span and the one after it, in the order of the text.
     """
     spans = set()
-    start: Mark | None = None
+    start: TokenMark | None = None
     for mark in marks:
         if not mark.is_end:
             start = mark
@@ -159,7 +159,7 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
     """
     scores, no_answer = [-math.inf] * len(records), [math.inf] * len(records)
     best: list[list[tuple[int, int]]] = [[] for _ in records]
-    marks: list[list[Mark]] = [[] for _ in records]
+    marks: list[list[TokenMark]] = [[] for _ in records]
     for window, (row, (score, none, first, last, *marked)) in enumerate(zip(rows, decoded, strict=True)):
         number, begins, ends = row["record"], row["begins"], row["ends"]
         no_answer[number] = min(no_answer[number], none)
@@ -170,8 +170,8 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
         for place, start, end in zip(marked[::3], marked[1::3], marked[2::3], strict=True):
             token = int(place)
             both = (
-                Mark(window, token, int(begins[token]), False, start),
-                Mark(window, token, int(ends[token]), True, end),
+                TokenMark(window, token, int(begins[token]), False, start),
+                TokenMark(window, token, int(ends[token]), True, end),
             )
             marks[number] += [mark for mark in both if mark.log_p > _LOWEST_LOG_P]
     return [

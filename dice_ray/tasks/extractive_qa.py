@@ -24,7 +24,7 @@ from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,
     Answer,
-    Mark,
+    TokenMark,
     answers_of,
     best_spans,
     label,
@@ -286,7 +286,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         """`counts_K3` of the answer by each pair of thresholds, whose micro F1 over questions is their mean F1."""
         scored = cache(partial(self.config.scored, record))
 
-        def counts(marks: list[Mark]) -> tuple[float, float, float]:
+        def counts(marks: list[TokenMark]) -> tuple[float, float, float]:
             f1 = scored(answer.texts(marks, self.config.max_answer_length)).f1
             return f1, 1 - f1, 1 - f1
 
