@@ -255,6 +255,8 @@ def compare(
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
+    if declared.compared_by:
+        why_not = "the test items of these runs are not known"
     of_collapsed = {} if is_tuned else collapsed_seeds(once, metric)
     arms = _corrected(
         [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
@@ -274,6 +276,8 @@ def compare(
     compared = {
         arm.name for arm in arms if arm.arm == baseline or (arm.difference and arm.difference.interval.num >= FEW_SEEDS)
     }
+    if declared.compared_by:  # whether a run of another program collapsed is not known
+        arms = [replace(arm, collapsed=None) for arm in arms]
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     if not any(arm.by_seed for arm in arms):

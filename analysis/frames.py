@@ -81,11 +81,13 @@ class Declared:
             study of an older version.
         care: The smallest difference that matters, in points of the metric where it is a share; 0 for none.
         threshold: At which the arms are compared, where the task tunes one.
+        compared_by: Of runs that other programs made, which declared nothing: the column of the arms; else empty.
     """
 
     looks: tuple[int, ...] = ()
     care: float = 0.0
     threshold: Literal["tuned", "untuned"] = "tuned"
+    compared_by: str = ""
 
     @classmethod
     def in_frame(cls, frame: pd.DataFrame) -> Declared:
@@ -93,13 +95,14 @@ class Declared:
         parents = of_kind(frame, "study")
         stored = {
             name: str(values.iloc[-1])
-            for name in (schema.LOOKS, schema.CARE, schema.THRESHOLD)
+            for name in (schema.LOOKS, schema.CARE, schema.THRESHOLD, schema.COMPARED_BY)
             if len(values := tag_values(parents, name).dropna())
         }
         return cls(
             tuple(map(int, stored.get(schema.LOOKS, "").split())),
             float(stored.get(schema.CARE, 0.0)),
             "untuned" if stored.get(schema.THRESHOLD) == "untuned" else "tuned",
+            stored.get(schema.COMPARED_BY, ""),
         )
 
 

@@ -24,11 +24,13 @@ class Origin:
         name: The name of the sweep or study.
         plan: The text of its plan file, which `dice-ray resume` reads; None if it was not stored.
         facts: Other information by its label: start, training time, machine, versions.
+        command: That makes a comparison of runs that other programs made again; it has no plan.
     """
 
     name: str
     plan: str | None
     facts: dict[str, str]
+    command: str = ""
 
     @property
     def file(self) -> str:
@@ -40,7 +42,7 @@ class Origin:
     def commands(self) -> tuple[str, ...]:
         """Shell commands that rerun it, in an empty folder with a copy of the plan; empty without the plan."""
         if self.plan is None:
-            return ()
+            return (self.command,) if self.command else ()
         name = shlex.quote(self.name)
         return (
             # The folder that `dice-ray resume` reads; where the variable is the URL of a store, plans are in the other.
@@ -57,9 +59,19 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
     parents = of_kind(frame, "sweep", "study")
     plans = findings.texts(parents, PLAN_FILE)
     return tuple(
-        Origin(str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]]))
+        _of_others(parent)
+        if isinstance(parent.get(schema.tag_column(schema.COMPARED)), str)
+        else Origin(
+            str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]])
+        )
         for _, parent in parents.iterrows()
     )
+
+
+def _of_others(parent: pd.Series[Any]) -> Origin:
+    """The origin of a comparison of runs that other programs made."""
+    source, command = (str(parent[schema.tag_column(tag)]) for tag in (schema.COMPARED, schema.COMMAND))
+    return Origin(str(parent["id"]), None, {"runs": source}, command)
 
 
 def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:

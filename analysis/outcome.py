@@ -111,8 +111,9 @@ def summary(findings: Findings) -> Iterator[str]:
         prefix = f"On {each.place}: " if len(made) > 1 else ""
         yield from (f"{prefix}{sentence}" for sentence in each.sentences)
     parents = of_kind(findings.frame, "run", "sweep", "study")
-    for warnings in dict.fromkeys(tag_values(parents, schema.FEW_ITEMS).dropna()):
-        yield from str(warnings).splitlines()
+    for tag in (schema.FEW_ITEMS, schema.CAUTIONS):
+        for warnings in dict.fromkeys(tag_values(parents, tag).dropna()):
+            yield from str(warnings).splitlines()
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):

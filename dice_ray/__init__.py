@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dice_ray.api import Tables, ablate, evaluate, export, predict, report, resume, train, tune
+    from dice_ray.api import Tables, ablate, compare, evaluate, export, predict, report, resume, train, tune
 
-__all__ = ["Tables", "ablate", "evaluate", "export", "predict", "report", "resume", "train", "tune"]
+__all__ = ["Tables", "ablate", "compare", "evaluate", "export", "predict", "report", "resume", "train", "tune"]
 
 
 def __dir__() -> list[str]:

@@ -21,8 +21,6 @@ from analysis.frames import Declared, Findings, losses, of_kind, param_values, s
 from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, inconsistencies, printed_tables
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
-from dice_ray.losses import LossConfig
-from dice_ray.losses.base import LossBranch
 from dice_ray.tracking import schema
 
 _BASELINE: Final = "cross_entropy"
@@ -84,6 +82,9 @@ def formulas(findings: Findings) -> list[ReportTable]:
     """Table 2: the formulas of the losses in a study."""
     if not on_paper_data(findings):
         return []
+    from dice_ray.losses import LossConfig  # which imports torch
+    from dice_ray.losses.base import LossBranch
+
     ran = set(losses(of_kind(findings.frame, "cell")).dropna())
     union, *_ = get_args(LossConfig)
     registered: list[type[LossBranch]] = [loss for loss in get_args(union) if loss.name in ran]

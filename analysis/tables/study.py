@@ -37,6 +37,7 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     data = pd.DataFrame([_numbers(arm, compared.decision) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
     unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
     unknown += ("kept", "missed") if not compared.decision.promised else ()
+    unknown += ("collapsed",) if compared.declared.compared_by else ()
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, scale) for arm in arms])
     of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
@@ -110,7 +111,8 @@ def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]
         cells[_HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
     if any(each.pr_auc for each in compared.arms):
         cells[_PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
-    cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
+    if not compared.declared.compared_by:
+        cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
     if heading := _kept(compared):
         tuned = compared.decision if arm.is_tuned and arm.arm in compared.decision.kept else None
         cells[heading] = PERCENT.show(tuned.kept[arm.arm].mean) if tuned else ""
@@ -214,6 +216,8 @@ def _tuning(compared: Comparison) -> Iterator[str]:
     shared = tag_values(cells, schema.SHARED).dropna()
     if len(shared):
         yield f"All arms share the settings found by {shared.iloc[-1]}, apart from those of the loss."
+    if compared.declared.compared_by:
+        return
     if tag_values(cells, schema.TUNED).dropna().empty:
         if shared.empty:
             yield "No arm is tuned: each runs with the settings of its definition."

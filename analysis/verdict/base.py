@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.frames import Findings, parent_tag
+from analysis.frames import Declared, Findings, parent_tag
 from analysis.tables.base import in_markdown
 from dice_ray.errors import RunError, counted, one_line
 from dice_ray.tracking import schema
@@ -164,6 +164,9 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
     """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
+    if Declared.in_frame(findings.frame).compared_by:
+        of = f" of {', '.join(more.arms)}" if more.arms else " of each arm"
+        return f"{counted(more.num, 'seed') if more.num else 'more seeds'}{of}", False
     try:
         return shlex.join(more.words(parent_tag(findings.frame, schema.COMMAND))), True
     except RunError:

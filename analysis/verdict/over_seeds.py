@@ -27,15 +27,18 @@ def over_seeds(made: Decision) -> Verdict:
     """The verdict on a comparison of arms over seeds."""
     comparison, arms = made.comparison, [arm for arm in made.comparison.arms if arm.name != CONSTANT and arm.score.num]
     one_search, is_flawed = is_one_search(comparison), any(each.is_passed is False for each in comparison.controls)
-    warnings = [_ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed
+    differing = [*_differing(comparison)]
+    warnings = [_ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed + differing
     use = _arm_to_use(made)
     if made.recommended:
         use += " (the settings that its search found, not the loss)" * one_search
         use += " (no evidence about its loss: the control failed)" * is_flawed
+        use += " (with its other settings)" * bool(differing)
     scores = ((arm.name, {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}) for arm in arms)
     metrics = {(f"{comparison.metric}{part}", name): value for name, parts in scores for part, value in parts.items()}
     best = comparison.best if made.outcome == "winner" else None
     what = "Are the settings found for an arm" if one_search else "Is an arm"  # settings do not stand for a loss
+    what = "Are the settings of an arm" if differing else what
     return Verdict(
         place=comparison.place,
         metric=comparison.metric,
@@ -280,7 +283,7 @@ def _care(made: Decision) -> str:
     half = (
         (made.comparison.reference.score.high - made.comparison.reference.score.low) / 2 if made.standings else math.nan
     )
-    if math.isnan(half):
+    if math.isnan(half) or comparison.declared.compared_by:
         return ""
     if comparison.score_format.percent and half > 0.05:  # a baseline that learns with some seeds only
         return "not declared: --care, in a new study"
@@ -312,6 +315,8 @@ def _design(comparison: Comparison) -> str:
         )
     if is_one_search(comparison):
         return f"tuned each: {_ONE_SEARCH}"
+    if comparison.declared.compared_by:
+        return "as found: runs that other programs made; what they share and how they were chosen is not known"
     return "as given: no search; each arm has the settings of its definition"
 
 
@@ -330,7 +335,17 @@ def _certainty(made: Decision) -> str:
         )
     if is_one_search(comparison):
         return f"covers other {drawn}; not another search, which would find other settings for each tuned arm"
-    return f"covers other {drawn}, with the settings of this study; not other settings"
+    of = "these runs" if comparison.declared.compared_by else "this study"
+    return f"covers other {drawn}, with the settings of {of}; not other settings"
+
+
+def _differing(comparison: Comparison) -> Iterator[str]:
+    """The warning that arms of runs that other programs made differ in more than what is compared."""
+    known = tag_values(comparison.cells, schema.DIFFERING).dropna()
+    if len(known):
+        column = comparison.declared.compared_by
+        alone = "losses" if column.rpartition(".")[2] == "loss" else f"{column} alone"
+        yield f"ARMS DIFFER IN {known.iloc[0]} TOO: this compares settings, not {alone}"
 
 
 def _controls(comparison: Comparison) -> Iterator[str]:

@@ -12,8 +12,9 @@ from dice_ray.api.data import (
 )
 from dice_ray.api.library import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.models import Scored, evaluate, export, predict
+from dice_ray.api.others import Compared, compare, default_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.reports import export_optuna, export_preset, report, write_report
+from dice_ray.api.reports import export_optuna, export_preset, report, ruling, write_report
 from dice_ray.api.results import Best, DryRun, Interrupted, Result
 from dice_ray.api.search import PUBLISHED, published_points, resume, tune
 from dice_ray.api.study import ablate
@@ -26,6 +27,7 @@ __all__ = [
     "EMBEDDED_PRESET",
     "PUBLISHED",
     "Best",
+    "Compared",
     "DryRun",
     "Interrupted",
     "Result",
@@ -37,6 +39,8 @@ __all__ = [
     "cache_folder",
     "cached",
     "clear_cache",
+    "compare",
+    "default_name",
     "doctor",
     "evaluate",
     "experiments",
@@ -59,6 +63,7 @@ __all__ = [
     "resolved",
     "resolved_yaml",
     "resume",
+    "ruling",
     "runs",
     "send_waiting",
     "submit",

@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import library
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.errors import InputError, RunError, UnknownNameError, reason_of
 from dice_ray.files import runs_folder
 from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from analysis.frames import Findings
     from analysis.report import Report
+    from analysis.verdict.requirement import Ruling
 
 
 def report(*names: str) -> Report:
@@ -53,7 +56,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     if len(joined.encode()) > LONGEST:  # file systems would refuse it
         joined = f"{names[0]}_and_{len(names) - 1}_more"
     written = made.write(out or runs_folder() / joined / schema.REPORT_FOLDER)
-    if len(names) == 1 and made.origins:
+    if len(names) == 1 and made.origins and stored_comparison(names[0]) is None:
         from dice_ray.tracking.writer import Writer
 
         store_outcome(names[0], lambda: made.findings or findings(names[0]))
@@ -98,6 +101,8 @@ def findings(name: str) -> Findings:
     from dice_ray.tracking import reader
     from dice_ray.tuning.ranking import ranked_in_frame
 
+    if (compared := stored_comparison(name)) is not None:
+        return Findings(compared)
     try:
         frame = reader.read(name)
     except UnknownNameError:
@@ -115,6 +120,41 @@ def findings(name: str) -> Findings:
         ranked=tuple(trial.id for trial in trials),
         rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
     )
+
+
+def stored_comparison(name: str) -> pd.DataFrame | None:
+    """The frame of a comparison of runs that other programs made; None where the name is not that of one."""
+    from dice_ray.run.folder import COMPARISON
+
+    file = runs_folder() / name / COMPARISON
+    if not file.is_file():
+        return None
+    import pandas as pd
+
+    try:
+        return pd.read_parquet(file)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{file} must be as dice_ray wrote it, but is damaged: {reason_of(error)}") from error
+
+
+def ruling(made: Report, requirement: str) -> Ruling:
+    """Whether a study, or a comparison of runs that other programs made, meets a requirement, for a gate in CI.
+
+    Args:
+        made: Its report.
+        requirement: `better`: an arm is shown to be better than the baseline. `different`: an arm is shown to be better
+            or worse. `not-worse:MARGIN`: every arm is shown to be worse by less than the margin, in points of the
+            metric; without a margin, by less than the study's `care`.
+
+    Raises:
+        InputError: There is no such requirement, or it cannot be asked of this report.
+    """
+    from analysis.verdict.requirement import Requirement
+
+    required = Requirement.parse(requirement)
+    if made.findings is None:
+        raise InputError("a requirement must be of the report of one experiment, and this one is of several")
+    return required.ruling(made.findings)
 
 
 def export_preset(sweep: str, out: Path | None = None) -> str:

@@ -94,10 +94,19 @@ class Result:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each run of its experiment, with parameters, tags and last metrics."""
+        """One row for each run of its experiment, with parameters, tags and last metrics.
+
+        The columns are `id`, `parent` (the id of its sweep or study) and `name`; `kind`: run, sweep, trial, rerun,
+        study or cell; `arm` and `seed`; `state`: done, pruned or failed, missing while it runs; `status`: that of
+        MLflow; `start` and `end`; `artifacts`: the address of their folder. Then `params.PATH`: each setting,
+        `metrics.NAME`: the last value of each metric (`metrics.dev/best_f1`: at the retained checkpoint), and
+        `tags.NAME`, without our prefix.
+        """
+        from dice_ray.api.reports import stored_comparison
         from dice_ray.tracking.reader import read
 
-        return read(self.experiment)
+        stored = stored_comparison(self.name)
+        return read(self.experiment) if stored is None else stored
 
     @property
     def best(self) -> Best:

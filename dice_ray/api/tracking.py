@@ -189,10 +189,12 @@ def runs(experiment: str) -> list[ComparedRun]:
     Raises:
         UnknownNameError: There is no such experiment.
     """
+    from dice_ray.api.reports import stored_comparison
     from dice_ray.tracking.reader import read
     from dice_ray.tuning.overview import compared
 
-    return compared(experiment, read(experiment))
+    stored = stored_comparison(experiment)
+    return compared(experiment, read(experiment) if stored is None else stored)
 
 
 def experiments() -> list[Experiment]:

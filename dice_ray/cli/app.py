@@ -18,7 +18,7 @@ from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
 from dice_ray.cli.layout import WIDTH
 from dice_ray.cli.options import EVERYWHERE
 from dice_ray.cli.printing import print_text
-from dice_ray.cli.results import evaluate, export, export_optuna, export_preset, predict, report, runs, ui
+from dice_ray.cli.results import compare, evaluate, export, export_optuna, export_preset, predict, report, runs, ui
 from dice_ray.cli.training import SUBMITTED, ablate, doctor, resume, submit, train, tune
 from dice_ray.errors import DiceRayError, cut
 from dice_ray.run.signals import interrupt
@@ -111,6 +111,11 @@ _COMMANDS: Final[dict[str, dict[str, tuple[Callable[..., None], str, str]]]] = {
             report,
             "dice-ray report losses --open",
             "dice-ray report losses search --out both  # side by side",
+        ),
+        "compare": (
+            compare,
+            "dice-ray compare scores.csv --metric test_f1 --arm loss --seed seed",
+            "dice-ray compare my_experiment --metric test_f1 --by data --where split=test",
         ),
         "runs": (
             runs,
@@ -209,7 +214,8 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
 def main() -> None:
     """Run the command line.
 
-    The exit status is 2 for an error in the user's input, 1 for a run that failed, 130 for one that was interrupted
+    The exit status is 2 for an error in the user's input, 1 for a run that failed or a report that does not show what
+    --require asks for, 3 for one that cannot say yet, 130 for one that was interrupted
     by Ctrl-C or at the end of --max-hours, 143 by SIGTERM, and 129 by SIGHUP.
     A traceback is printed only with --debug, which may stand anywhere in the command, as may --verbose.
     """

@@ -85,6 +85,12 @@ _SPELLED: Final = {
         metavar="PRESET", help="Preset whose data are used; by default those that the study names."
     ),
     "ablate.seeds": _Spelling(least=1),
+    "compare.arm": _Spelling(metavar="COLUMN"),
+    "compare.seed": _Spelling(metavar="COLUMN"),
+    "compare.name": _Spelling(help="Name of the comparison; by default that of the source, with -compared."),
+    "baseline": _Spelling(metavar="ARM"),
+    "by": _Spelling(metavar="COLUMN"),
+    "where": _Spelling(metavar="COLUMN=VALUE"),
     "evaluate.data": _Spelling(metavar="dev|test|FILE", help="A split, or a file with labels or its URL."),
     "doctor.preset": _Spelling(
         help="Preset whose data and encoder every machine must have: a name or the path of a YAML file; by default the "

@@ -1,4 +1,4 @@
-"""Commands on results: report, runs, ui, export-preset, export-optuna; predict, evaluate and export of a run."""
+"""Commands on results (report, compare, runs, ui, exports), and predict, evaluate and export of a run."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from dice_ray.cli.printing import print_commands, print_json, print_report, prin
 from dice_ray.errors import InputError, counted, one_line, shortened
 
 if TYPE_CHECKING:
+    from analysis.report import Report
+    from analysis.verdict.requirement import Ruling
     from dice_ray.tuning.overview import ComparedRun, Experiment
 
 
@@ -28,7 +30,7 @@ _STATES = {"done": "finished", "killed": "interrupted", "pruned": "stopped early
 def report(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Sweeps or studies, or `train` for all runs of `dice-ray train`."),
+        typer.Argument(metavar="NAME...", help="Sweeps, studies or comparisons, or `train` for `dice-ray train`."),
     ],
     out: Annotated[
         Path | None,
@@ -39,20 +41,56 @@ def report(
         ),
     ] = None,
     in_browser: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
+    require: Annotated[
+        str | None,
+        typer.Option(
+            metavar="better|not-worse[:MARGIN]|different",
+            help="For CI: end with status 0 if a study shows this of its arms, 1 if not, 3 if it cannot say yet.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the tables of one or several sweeps or studies, and write them with the figures as one page."""
+    """Print the tables of sweeps, studies or comparisons, and write them with the figures as one page."""
     if in_browser and as_json:
         raise typer.BadParameter("--open and --json exclude each other")
     _send_waiting()
     made = api.report(*names)
+    ruling = None if require is None else api.ruling(made, require)  # first: nothing is written for a wrong one
+    _show_report(made, names, out, ruling, in_browser=in_browser, as_json=as_json)
+
+
+@with_options_of("compare")
+def compare(given: Arguments, as_json: JsonOption = False) -> None:
+    """Compare runs that other programs made, from a table or MLflow, and write the same report as of a study."""
+    name = given.setdefault("name", api.default_name(given["source"]))
+    made = api.compare(**given).report()
+    _show_report(made, [name], as_json=as_json)
+
+
+def _show_report(
+    made: Report,
+    names: list[str],
+    out: Path | None = None,
+    ruling: Ruling | None = None,
+    *,
+    in_browser: bool = False,
+    as_json: bool,
+) -> None:
+    """Write a report and print it, or print it as JSON.
+
+    Raises:
+        typer.Exit: With the status of the ruling, if there is one.
+    """
     if as_json:
         tables = []
         for table in made.tables:
             rows = table.data.astype(object).where(table.data.notna(), None).to_dict("records")
             tables.append({"name": table.name, "title": table.title, "rows": rows, "notes": table.notes})
         written = api.write_report(made, names, out) if out else []
-        print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written})
+        required = {} if ruling is None else {"required": ruling}
+        print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written} | required)
+        if ruling is not None:
+            raise typer.Exit(ruling.status)
         return
     try:  # before it is printed: what is piped to `head` ends this process
         page, *others = api.write_report(made, names, out)
@@ -64,6 +102,9 @@ def report(
             "This machine has no browser to open the page with: open it on one that has, it needs no other file."
         )
     print_commands("Next:", *(["runs", name] for name in names), ["ui"])
+    if ruling is not None:
+        print_text("\n".join(["", *map(one_line, ruling.sentences)]), hanging=2)
+        raise typer.Exit(ruling.status)
 
 
 def runs(
@@ -74,11 +115,18 @@ def runs(
             show_default="all experiments are listed",
         ),
     ] = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print the whole frame of an experiment's runs, for other programs.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the experiments, or compare the runs of one: best first, with the settings that differ between them."""
+    if as_csv and (experiment is None or as_json):
+        raise typer.BadParameter("--csv needs the name of an experiment, and excludes --json")
     _send_waiting()
-    if experiment is None:
+    if as_csv and experiment is not None:
+        typer.echo(api.Result(experiment, experiment).frame.to_csv(index=False), nl=False)
+    elif experiment is None:
         experiments = api.experiments()
         print_json(experiments) if as_json else _print_experiments(experiments)
     else:

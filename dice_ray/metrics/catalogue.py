@@ -81,6 +81,12 @@ _FAMILIES: Final = (
     (re.compile(r"constant_.*|threshold.*|background|start|end"), Metric(is_score=False)),
 )
 """Metrics that share what is known of them: F-betas, and what a constant predictor or the decision rule has."""
+_SPLIT: Final = re.compile(r"(dev|eval|final|test|val|valid|validation)_")
+"""How other programs begin the name of a metric."""
+_LOWER: Final = " (lower is better)"
+_HIGHER: Final = " (higher is better)"
+_ERRORS: Final = ("loss", "error", "err", "perplexity", "ppl", "mae", "mse", "rmse", "wer", "cer", "ter", "nll", "ece")
+"""Words in the name of a metric of another program that is minimised."""
 
 
 def metric(name: str) -> Metric:
@@ -90,8 +96,31 @@ def metric(name: str) -> Metric:
     ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
     """
     own = name.rpartition("/")[2].removesuffix("_tuned").removesuffix("_calibrated")
+    if name.endswith((_LOWER, _HIGHER)):
+        return Metric(is_minimised=name.endswith(_LOWER), needs_threshold=False)
     family = (found for pattern, found in _FAMILIES if pattern.fullmatch(own))
-    return _METRICS.get(own) or next(family, Metric())
+    return _METRICS.get(own) or next(family, None) or _METRICS.get(_SPLIT.sub("", own, count=1)) or Metric()
+
+
+def label_of_others(name: str, lower_is_better: bool | None = None) -> str:
+    """The name under which a metric of another program is compared: it says so where a lower value is better.
+
+    Args:
+        name: As the program logged it.
+        lower_is_better: As the user says; where None, the words of the name decide for a metric that is not listed.
+
+    >>> label_of_others("eval_f1"), label_of_others("eval_loss"), label_of_others("reward")
+    ('eval_f1', 'eval_loss (lower is better)', 'reward')
+    """
+    known = metric(name)
+    if lower_is_better is None:
+        words = set(re.split(r"[^a-z]+", name.lower()))
+        lower_is_better = known.is_minimised or (
+            known == Metric() and not words.isdisjoint(_ERRORS) and "neg" not in words
+        )
+    if lower_is_better == known.is_minimised:
+        return name
+    return f"{name}{_LOWER if lower_is_better else _HIGHER}"
 
 
 def gain(name: str, value: float) -> float:

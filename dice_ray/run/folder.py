@@ -35,6 +35,8 @@ GIVEN_UP: Final = "given_up"
 
 PLAN: Final = schema.PLAN_FILE
 LEDGER: Final = "ledger.jsonl"
+COMPARISON: Final = "comparison.parquet"
+"""Runs that other programs made, as they were compared."""
 WARM_START: Final = "warm_start.jsonl"
 """A copy of the ledger of the sweep that a sweep starts from: it does not depend on the other folder any more."""
 TRIALS: Final = "trials"

@@ -17,6 +17,10 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, StoredRun, open_store, text_artifact
 from dice_ray.tracking.store import sqlite_file, store_uri
 
+PARENTS: Final = ("sweep", "study", schema.COMPARISON)
+"""Kinds of runs that stand for others."""
+_DEFAULT: Final = "Default"
+"""The experiment of runs that name none."""
 _COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
 """The columns of every run; those of parameters, metrics and other tags follow."""
 _CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
@@ -46,6 +50,37 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
     """
     with open_store(uri) as source:
         return _as_frame(_ours(source, _experiment_id(source, experiment)))
+
+
+def of_others(experiment: str, uri: str | None = None) -> tuple[str, pd.DataFrame]:
+    """The name of an experiment, given by name or id, and one row per run of any program in the order of their start.
+
+    The columns are `id` (MLflow's), `name`, `status`, then `params.<name>`, `metrics.<name>` (the last value) and
+    `tags.<name>` under their whole names, without those of MLflow. Parents of ours, which have no scores, are left out.
+
+    Raises:
+        UnknownNameError: The store has no such experiment.
+        RunError: The store does not exist or does not answer.
+    """
+    with open_store(uri) as source:
+        known = {_DEFAULT: "0"} | source.experiments()
+        name = next((name for name, id_ in known.items() if experiment in (name, id_)), None)
+        if name is None:
+            raise UnknownNameError("experiment", experiment, known)
+        runs = _checked(_RUNS, source.runs(known[name]))
+    rows = [
+        {
+            "id": id_,
+            "name": run.name,
+            "status": run.status,
+            **{schema.param_column(key): value for key, value in run.params.items()},
+            **{schema.metric_column(key): value for key, value in run.metrics.items()},
+            **{f"tags.{key}": value for key, value in run.tags.items() if not key.startswith("mlflow.")},
+        }
+        for id_, run in sorted(runs.items(), key=lambda item: (item[1].start, item[0]))
+        if run.tags.get(schema.KIND) not in PARENTS
+    ]
+    return name, pd.DataFrame(rows)
 
 
 def ids(experiment: str, uri: str | None = None) -> set[str]:

@@ -12,11 +12,9 @@ import pandas as pd
 
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
-from dice_ray.tracking.reader import read
+from dice_ray.tracking.reader import PARENTS, read
 from dice_ray.tuning.ledger import run_name
 from dice_ray.tuning.ranking import ranked_in_frame
-
-PARENTS = ("sweep", "study")
 
 
 @dataclass(frozen=True)

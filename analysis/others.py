@@ -1,0 +1,385 @@
+"""Runs that other programs made, as the findings of a study: which column says what, and what is wrong with the runs.
+
+Only this file knows that their columns have other names. What it returns has one parent and a cell for each run, as the
+frame of a study, so that comparison, verdict, tables and figures are those of a study.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.frames import Findings
+from dice_ray.errors import InputError, UnknownNameError, counted, shown
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
+
+_ARMS: Final = ("arm", "loss", "method", "model", "variant", "system", "config", "name")
+_SEEDS: Final = ("seed", "random_seed", "random_state", "fold", "split", "replicate", "rep")
+"""Columns that are taken for the arm or the seed, the most likely first."""
+_BASELINES: Final = ("baseline", "base", "default", "control", "cross_entropy", "ce", "none")
+_FAMILIES: Final = ("params.", "metrics.", "tags.")
+_MOST_ARMS: Final = 30
+_MISSING: Final = ("", "nan", "na", "n/a", "none", "null", "-", "<na>")
+_RUNNING: Final = ("running", "scheduled", "unfinished")
+_BROKEN: Final = ("failed", "killed", "crashed", "error")
+_IGNORED: Final = re.compile(r"(.*[_./ ])?(id|uuid|name|dir|path|file|host|user|time|date|start|end|version|notes?)")
+"""Settings that may differ between arms: they name a run, or say where and when it ran."""
+_NUM_NAMED: Final = 5
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a user says of the runs; what is None is guessed, and the report says how.
+
+    Attributes:
+        metric: The column of the scores.
+        arm: The column of what is compared.
+        seed: The column by which runs of different arms are paired.
+        baseline: The arm that the others are compared with.
+        by: A column by whose values the runs are compared separately, such as the data set.
+        where: Values that columns must have; other runs are left out.
+        lower_is_better: Where the metric's name does not say so.
+    """
+
+    metric: str
+    arm: str | None = None
+    seed: str | None = None
+    baseline: str | None = None
+    by: str | None = None
+    where: Mapping[str, str] | None = None
+    lower_is_better: bool | None = None
+
+
+def findings_of(table: pd.DataFrame, asked: Asked, name: str, source: str, command: str = "") -> Findings:
+    """The findings of a table of runs.
+
+    Args:
+        table: One row for each run. Its columns may be called as MLflow's `search_runs` calls them (`params.loss`,
+            `metrics.f1`, `tags.x`, `status`); the later of two rows is the later run.
+        asked: Which column says what.
+        name: Of the comparison.
+        source: Where the runs are from, in words.
+        command: That makes the same comparison.
+
+    Raises:
+        UnknownNameError: There is no such column, or no such arm.
+        InputError: Arm or seed are not clear, or the runs cannot be compared.
+    """
+    table = table.set_axis([str(column) for column in table.columns], axis=1).reset_index(drop=True)
+    if twice := sorted(set(table.columns[table.columns.duplicated()])):
+        raise InputError(f"each column must have a name of its own, and {source} has two named {', '.join(twice)}")
+    metric = _column(table, asked.metric, "metrics.")
+    table, metric_name = _chosen(table, asked.where or {}), _short(metric)
+    by = asked.by and _column(table, asked.by)
+    settings = _settings(table, {metric, by, "id", "status"})
+    seed = _column(table, asked.seed) if asked.seed else _guessed_seed(table, settings, asked.arm)
+    arm = _column(table, asked.arm) if asked.arm else _guessed_arm(table, settings, seed, by)
+    keys = [arm, seed, *([by] if by else [])]
+    rows = table[~_is_missing(table[keys]).any(axis="columns")]
+    arms, seeds = rows[arm].map(_as_name), _as_numbers(rows[seed])
+    values, states = _values(rows[metric], metric_name), _states(rows)
+    _check(arms, rows[seed], values, states, arm, seed, metric_name)
+    baseline = _baseline(arms, asked.baseline, arm)
+    places = rows[by].map(_as_name) if by else None
+    label = catalogue.label_of_others(metric_name, asked.lower_is_better)
+    score = values.where(states == "done")
+    settings = [each for each in settings if each not in keys]
+    cells = pd.DataFrame(
+        {
+            "id": rows["id"].map(str) if "id" in rows else [f"row {number + 1}" for number in rows.index],
+            "parent": name,
+            "name": arms + "/" + rows[seed].map(_as_name),
+            "kind": "cell",
+            "arm": arms,
+            "seed": seeds,
+            "state": states.where(score.notna() | (states != "done"), "failed").replace("unfinished", None),
+            schema.metric_column(label): score,
+            schema.tag_column(schema.FAILURE): _reasons(rows, states, score, metric_name),
+            **{schema.param_column(_short(each)): rows[each].map(_as_name) for each in settings},
+        }
+    )
+    if places is not None:
+        cells[schema.tag_column(schema.VARIANT)] = places
+    groups = [*cells.groupby(places, sort=False)] if places is not None else [("", cells)]
+    for _, group in groups:
+        differing = _differing(group)
+        cells.loc[group.index, schema.tag_column(schema.DIFFERING)] = _listed(differing) or None
+    sentences = [
+        _how(asked, arm, seed, baseline, by, len(rows), source),
+        *_left_out(table, rows, arm, seed),
+        *(each for place, group in groups for each in _faults(group, label, baseline, rows[seed], str(place))),
+        *_direction(label, metric_name),
+    ]
+    parent = {
+        "id": name,
+        "name": name,
+        "kind": "study",
+        schema.tag_column(schema.METRIC): label,
+        schema.tag_column(schema.BASELINE): baseline,
+        schema.tag_column(schema.COMPARED): source,
+        schema.tag_column(schema.COMPARED_BY): _short(arm),
+        schema.tag_column(schema.CAUTIONS): "\n".join(sentences),
+        schema.tag_column(schema.COMMAND): command,
+    }
+    frame = pd.concat([pd.DataFrame([parent]), cells], ignore_index=True)
+    never = pd.to_datetime(pd.Series(None, frame.index), utc=True)
+    frame = frame.assign(status=None, start=never, end=never, artifacts=None)
+    return Findings(frame.astype({"seed": "Int64"}))
+
+
+def _column(table: pd.DataFrame, name: str, *families: str) -> str:
+    """The column that is meant: a parameter may be named without `params.`, a metric without `metrics.`."""
+    for prefix in ("", *(families or _FAMILIES)):
+        if f"{prefix}{name}" in table:
+            return f"{prefix}{name}"
+    columns = [*map(str, table)]
+    names = [each for each in columns if not families or each.startswith(families)] or columns
+    raise UnknownNameError("column", name, {_short(each) for each in names})
+
+
+def _settings(table: pd.DataFrame, others: Container[str | None]) -> list[str]:
+    """The columns that may be settings: the parameters, or what is no measurement of a table without families."""
+    columns = [each for each in map(str, table) if each not in others]
+    params = [each for each in columns if each.startswith("params.")]
+    return params or [each for each in columns if not each.startswith(_FAMILIES) and not _is_measured(table[each])]
+
+
+def _short(column: str) -> str:
+    """The name of a column without the family that MLflow gives it.
+
+    >>> _short("params.loss"), _short("loss")
+    ('loss', 'loss')
+    """
+    return next((column.removeprefix(family) for family in _FAMILIES if column.startswith(family)), column)
+
+
+def _last(column: str) -> str:
+    """The last part of a column's name, as `seed` of `params.training/seed`."""
+    return re.split(r"[./]", column)[-1].lower()
+
+
+def _as_name(value: object) -> str:
+    """The text of a value: a whole number has no decimals."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def _is_missing(table: pd.DataFrame) -> pd.DataFrame:
+    return table.isna() | table.map(lambda value: isinstance(value, str) and not value.strip())
+
+
+def _is_measured(values: pd.Series[Any]) -> bool:
+    """Whether a column of a table without families is a measurement: nearly each run has another fraction."""
+    numbers = pd.to_numeric(values, errors="coerce").dropna()
+    return len(numbers) > 0 and bool((numbers % 1 != 0).any()) and 2 * numbers.nunique() > len(numbers)
+
+
+def _chosen(table: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
+    if table.empty:
+        raise InputError("a comparison must have runs, and there are none")
+    for name, value in where.items():
+        column = _column(table, name)
+        texts = table[column].map(_as_name)
+        if not (texts == value).any():
+            raise UnknownNameError(f"value of {name}", value, sorted(set(texts))[:20])
+        table = table[texts == value]
+    return table
+
+
+def _guessed_seed(table: pd.DataFrame, settings: Sequence[str], arm: str | None) -> str:
+    found = [each for word in _SEEDS for each in settings if _last(each) == word]
+    varying = [each for each in found if table[each].nunique() > 1]
+    if varying:
+        return varying[0]
+    if found:
+        raise InputError(_too_few_seeds(found[0], table[found[0]]))
+    repeated = [
+        f"{_short(each)} ({counted(table[each].nunique(), 'value')})"
+        for each in settings
+        if each != arm and 2 <= table[each].nunique() < table[each].count()
+    ]
+    raise InputError(
+        "the runs of an arm must differ in a seed, by which they are paired with those of other arms, and no column "
+        f"is named so: give its column by --seed (candidates: {', '.join(repeated) or 'none'})"
+    )
+
+
+def _guessed_arm(table: pd.DataFrame, settings: Sequence[str], seed: str, by: str | None) -> str:
+    """The column named as an arm, else the only one with 2 to 30 values that repeat, else the one that leaves no run
+    twice.
+    """
+    candidates = {
+        each: num
+        for each in settings
+        if each != seed and 2 <= (num := table[each].nunique()) <= min(_MOST_ARMS, table[each].count() / 2)
+    }
+    once = [each for each in candidates if not table.duplicated([each, seed, *([by] if by else [])]).any()]
+    for found in ([each for each in candidates if _last(each) in _ARMS], [*candidates], once):
+        if len(found) == 1:
+            return found[0]
+    named = ", ".join(f"{_short(each)} ({num} values)" for each, num in candidates.items())
+    raise InputError(
+        "what is compared must be one column: give it by --arm "
+        f"(candidates with 2 to {_MOST_ARMS} values that repeat: {named or 'none'})"
+    )
+
+
+def _as_numbers(seeds: pd.Series[Any]) -> pd.Series[int]:
+    """Seeds as numbers; texts, such as the names of folds, are numbered in their order."""
+    numbers = pd.to_numeric(seeds, errors="coerce")
+    if numbers.notna().all() and (numbers % 1 == 0).all():
+        return numbers.astype("int64")
+    names = seeds.map(_as_name)
+    order = {value: number for number, value in enumerate(sorted(set(names)), start=1)}
+    return names.map(order).astype("int64")
+
+
+def _values(column: pd.Series[Any], metric: str) -> pd.Series[float]:
+    """The scores; NaN for a run without one.
+
+    Raises:
+        InputError: One is a text.
+    """
+    is_text = column.map(lambda value: isinstance(value, str))
+    empty = is_text & column.map(lambda value: str(value).strip().lower() in _MISSING)
+    numbers = pd.to_numeric(column.mask(empty), errors="coerce").astype("float64")
+    wrong = column[numbers.isna() & is_text & ~empty]
+    if len(wrong):
+        raise InputError(f"{metric} must be a number, got {shown(wrong.iloc[0])} in row {wrong.index[0] + 1}")
+    return numbers.replace([float("inf"), float("-inf")], float("nan"))
+
+
+def _states(rows: pd.DataFrame) -> pd.Series[str]:
+    """done, failed or unfinished; done where the table has no status."""
+    if "status" not in rows:
+        return pd.Series("done", rows.index)
+    status = rows["status"].astype("str").str.lower()
+    return status.map(lambda each: "failed" if each in _BROKEN else "unfinished" if each in _RUNNING else "done")
+
+
+def _reasons(rows: pd.DataFrame, states: pd.Series[str], score: pd.Series[float], metric: str) -> list[str | None]:
+    """Why a run has no score; None for one that has."""
+    status = rows.get("status", states)
+    return [
+        None if has_score else f"no finite value of {metric}" if state == "done" else f"its status is {of}"
+        for has_score, state, of in zip(score.notna(), states, status, strict=True)
+    ]
+
+
+def _check(
+    arms: pd.Series[str],
+    seeds: pd.Series[Any],
+    values: pd.Series[float],
+    states: pd.Series[str],
+    arm: str,
+    seed: str,
+    metric: str,
+) -> None:
+    """Check that there is something to compare.
+
+    Raises:
+        InputError: There is not.
+    """
+    if arms.nunique() < 2:
+        found = f"{_short(arm)} is {arms.iloc[0]!r} in all" if len(arms) else f"no run has {_short(arm)} and a seed"
+        raise InputError(f"a comparison must have two arms or more, and {found}")
+    done, lacking = int((states == "done").sum()), int(values[states == "done"].isna().sum())
+    if not done:
+        raise InputError(f"a comparison must have runs that finished, and none of {counted(len(arms), 'run')} has")
+    if 2 * lacking >= done:
+        raise InputError(
+            f"{metric} must have a value in the runs that are compared, and {lacking} of {done} that finished lack it: "
+            "give another --metric, or choose the runs by --where COLUMN=VALUE"
+        )
+    if seeds.nunique() < 2:
+        raise InputError(_too_few_seeds(seed, seeds))
+
+
+def _too_few_seeds(column: str, seeds: pd.Series[Any]) -> str:
+    first = seeds.dropna()
+    found = f"is {_as_name(first.iloc[0])} in all" if len(first) else "has no value"
+    return f"a comparison must have runs of several seeds, and {_short(column)} {found}: give another column by --seed"
+
+
+def _baseline(arms: pd.Series[str], asked: str | None, arm: str) -> str:
+    known = list(dict.fromkeys(arms))
+    if asked is not None:
+        if asked not in known:
+            raise UnknownNameError(f"value of {_short(arm)}", asked, known)
+        return asked
+    return next((name for word in _BASELINES for name in known if name.lower() == word), known[0])
+
+
+def _differing(cells: pd.DataFrame) -> list[str]:
+    """The settings that differ between arms besides what is compared.
+
+    A setting that only one arm has is its own, as gamma is of one loss; and one of a new value in most runs names runs.
+    """
+    prefix, found = schema.param_column(""), []
+    for column in (each for each in map(str, cells) if each.startswith(prefix)):
+        name, values = column.removeprefix(prefix), cells[column].mask(cells[column].str.lower().isin(_MISSING))
+        by_arm = {str(arm): set(of.dropna()) for arm, of in values.groupby(cells["arm"])}
+        held = {arm: of for arm, of in by_arm.items() if of}
+        if len(held) < 2 or len({frozenset(of) for of in held.values()}) == 1 or _IGNORED.fullmatch(name.lower()):
+            continue
+        is_label = all(arm.lower() in value.lower() for arm, of in held.items() for value in of)
+        if not is_label and 2 * values.nunique() <= values.count():
+            found.append(name)
+    return found
+
+
+def _listed(names: Iterable[object]) -> str:
+    """Names in a sentence, the first five of them."""
+    given = [*map(str, names)]
+    more = len(given) - _NUM_NAMED
+    return ", ".join(given[:_NUM_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _how(asked: Asked, arm: str, seed: str, baseline: str, by: str | None, num_runs: int, source: str) -> str:
+    """Which column was taken for what, and how to take another one."""
+    columns = [
+        f"arms by {_short(arm)}" + (" (guessed: --arm takes another column)" if asked.arm is None else ""),
+        f"paired by {_short(seed)}" + (" (guessed: --seed takes another)" if asked.seed is None else ""),
+        *([f"separately for each {_short(by)}"] if by else []),
+    ]
+    first = " (guessed: --baseline takes another arm)" if asked.baseline is None else ""
+    return f"Compared are {counted(num_runs, 'run')} of {source}, {', '.join(columns)}; baseline {baseline}{first}."
+
+
+def _left_out(table: pd.DataFrame, rows: pd.DataFrame, arm: str, seed: str) -> Iterator[str]:
+    if num := len(table) - len(rows):
+        yield f"Left out: {counted(num, 'run')} without a value of {_short(arm)} or {_short(seed)}."
+
+
+def _faults(cells: pd.DataFrame, metric: str, baseline: str, names: pd.Series[Any], place: str) -> Iterator[str]:
+    """What is wrong with the runs of one place."""
+    on = f"On {place}: " if place else ""
+    score = cells[schema.metric_column(metric)]
+    if len(lost := cells[score.isna()]):
+        by_arm = _listed(f"{num} of {arm}" for arm, num in lost["arm"].value_counts(sort=False).items())
+        yield f"{on}Failed, not ended or without the score: {counted(len(lost), 'run')} ({by_arm})."
+    scored = cells[score.notna()]
+    repeated = scored[scored.duplicated(["arm", "seed"], keep=False)]
+    if len(repeated):
+        pairs = [f"{arm} with seed {names[where.index[0]]}" for (arm, _), where in repeated.groupby(["arm", "seed"])]
+        params = [each for each in map(str, cells) if each.startswith(schema.param_column(""))]
+        varies = repeated.groupby(["arm", "seed"])[params].nunique().gt(1).any()
+        differ = [_short(each) for each in params if varies[each] and not _IGNORED.fullmatch(_short(each).lower())]
+        advice = f" They differ in {_listed(differ)}: --by or --where separates them." if differ else ""
+        yield f"{on}Repeated: {_listed(pairs)}; of each the latest run with a score counts.{advice}"
+    seeds = {str(arm): set(of) for arm, of in scored.groupby("arm")["seed"]}
+    alone = [arm for arm, own in seeds.items() if arm != baseline and not own & seeds.get(baseline, set())]
+    if alone:
+        yield f"{on}Not paired, since they share no seed with {baseline}: {_listed(alone)}."
+
+
+def _direction(label: str, metric: str) -> Iterator[str]:
+    """Which way is better, of a metric that dice_ray does not know."""
+    if label == metric and catalogue.metric(metric) == catalogue.Metric():
+        yield f"A higher {metric} is taken as better: its name says nothing else (--lower-is-better says the other)."

@@ -1,0 +1,121 @@
+"""Whether the verdicts of an experiment meet what a gate in CI requires."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal, Self, TypeAlias
+
+from analysis.comparison import comparisons
+from analysis.frames import Findings
+from analysis.verdict import verdicts
+from analysis.verdict.base import Verdict
+from analysis.verdict.decision import Decision, decide
+from dice_ray.errors import InputError
+
+_Answer: TypeAlias = Literal["yes", "no", "cannot say"]
+_STATUS: Final[dict[_Answer, int]] = {"yes": 0, "no": 1, "cannot say": 3}
+_BY_CARD: Final[dict[str, _Answer]] = {"YES": "yes", "NO": "no"}
+_UNDECIDED: Final = ("nothing", "useless", "too_few_seeds", "not_yet")
+"""Outcomes of a comparison in which no arm can be judged, or not yet."""
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """Whether a requirement is met.
+
+    Attributes:
+        status: 0 if it is, 1 if not, 3 if the runs cannot say.
+        sentences: What decides, for each place.
+    """
+
+    status: int
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """What must be shown; on several data sets, on each of them.
+
+    Attributes:
+        margin: In points of the metric; None for what the study declared to matter.
+    """
+
+    kind: Literal["better", "not-worse", "different"]
+    margin: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The requirement of a text, as `not-worse:0.5`.
+
+        Raises:
+            InputError: It is none.
+        """
+        kind, colon, margin = text.partition(":")
+        if kind == "better" and not colon:
+            return cls("better")
+        if kind == "different" and not colon:
+            return cls("different")
+        try:
+            size = float(margin) if colon else None
+        except ValueError:
+            size = math.nan
+        if kind != "not-worse" or (size is not None and not 0 < size < math.inf):
+            raise InputError(
+                "a requirement must be better, different, not-worse or not-worse:MARGIN, with a margin above 0 in "
+                f"points of the metric, got {text!r}"
+            )
+        return cls("not-worse", size)
+
+    def ruling(self, findings: Findings) -> Ruling:
+        """Whether it is met on each place.
+
+        Raises:
+            InputError: The experiment has no arms, or none that can be asked this.
+        """
+        made, compared = verdicts(findings), comparisons(findings)
+        if not made:
+            raise InputError("a requirement must be of a study or a comparison, and this experiment compares no arms")
+        if self.kind != "better" and not compared:
+            raise InputError(f"a study of drawn settings can be required to be better alone, got {self.kind}")
+        if self.kind == "not-worse" and not (self.margin or compared[0].declared.care):
+            raise InputError("not-worse must have a margin, as not-worse:0.5, where the study declared none by --care")
+        decisions: list[Decision | None] = [*map(decide, compared)]
+        decisions = decisions or [None] * len(made)  # of drawn settings
+        found: list[_Answer] = []
+        sentences = []
+        for verdict, decision in zip(made, decisions, strict=True):
+            answer, why = self._answer(verdict, decision)
+            found.append(answer)
+            sentences.append((f"On {verdict.place}: " if len(made) > 1 else "") + f"{self.kind}: {answer}. {why}")
+        worst: _Answer = "no" if "no" in found else "cannot say" if "cannot say" in found else "yes"
+        return Ruling(_STATUS[worst], tuple(sentences))
+
+    def _answer(self, verdict: Verdict, decision: Decision | None) -> tuple[_Answer, str]:
+        """The answer on one place, and the sentence that decides."""
+        has_failed = decision is not None and any(each.is_passed is False for each in decision.comparison.controls)
+        if has_failed or (self.kind != "better" and verdict.outcome in _UNDECIDED):
+            return "cannot say", verdict.headline
+        if self.kind == "better" or decision is None:
+            return _BY_CARD.get(verdict.answer, "cannot say"), verdict.headline
+        if self.kind == "different":
+            is_shown = bool(decision.standing("better", "worse"))
+            return "yes" if is_shown else "cannot say" if verdict.outcome == "untested" else "no", verdict.headline
+        return self._not_worse(decision)
+
+    def _not_worse(self, made: Decision) -> tuple[_Answer, str]:
+        comparison = made.comparison
+        points = self.margin or comparison.declared.care
+        margin = points / (100 if comparison.score_format.percent else 1)
+        lowest = {arm.name: arm.decisive.gain.low if arm.decisive else math.nan for arm, _ in made.standings}
+        others = [arm for arm in comparison.primary if arm.arm != comparison.baseline]
+        if untested := [arm.name for arm in others if math.isnan(lowest.get(arm.name, math.nan))]:
+            return "cannot say", f"Not tested: {', '.join(untested)}."
+        show = comparison.score_format.show_difference
+        worse = [arm for arm in others if lowest[arm.name] <= -margin]
+        listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
+        shown = "Not shown to be" if worse else "Each arm is shown to be"
+        return (
+            "no" if worse else "yes",
+            f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}.",
+        )

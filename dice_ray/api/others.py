@@ -1,0 +1,225 @@
+"""Compare runs that other programs made, of a table or an MLflow experiment, by the statistics of a study."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dice_ray.api import library
+from dice_ray.api.reports import stored_comparison
+from dice_ray.errors import InputError, RefusedError, first_line
+from dice_ray.files import runs_folder
+from dice_ray.run.names import check_name, valid_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.frames import Findings
+    from analysis.report import Report
+
+_ENDINGS: Final = (".csv", ".tsv", ".parquet", ".jsonl")
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Compared:
+    """A comparison of runs that other programs made.
+
+    Attributes:
+        name: Of its folder in that of all runs, where it is stored; of its report otherwise.
+        findings: The runs as those of a study.
+    """
+
+    name: str
+    findings: Findings
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one sentence, on several places in one for each."""
+        from analysis.verdict import verdicts
+
+        made = verdicts(self.findings)
+        return "\n".join(f"On {each.place}: {each.headline}" if len(made) > 1 else each.headline for each in made)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The arms: mean, interval, seeds, and difference to the baseline with its interval and corrected p."""
+        import pandas as pd
+
+        from analysis.comparison import comparisons
+        from analysis.tables.study import comparison
+
+        places = [each.place for each in comparisons(self.findings)]
+        tables = [table.data for table in comparison(self.findings)]
+        if len(tables) == 1:
+            return tables[0]
+        return pd.concat([table.assign(place=place) for place, table in zip(places, tables, strict=True)])
+
+    def report(self) -> Report:
+        """Verdict, tables and figures, to show in a notebook or to write."""
+        from analysis import report as reports
+
+        return reports.report(self.findings)
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+
+def compare(
+    source: str | Path | pd.DataFrame,
+    *,
+    metric: str,
+    arm: str | None = None,
+    seed: str | None = None,
+    baseline: str | None = None,
+    by: str | None = None,
+    where: Mapping[str, str] | Sequence[str] = (),
+    lower_is_better: bool | None = None,
+    name: str | None = None,
+    write_back: bool = False,
+) -> Compared:
+    """Compare runs that any program made, each with one score, by the statistics of a study.
+
+    Args:
+        source: MLflow experiment (its name or id), or a file of a table with a row for each run: .csv, .tsv, .parquet
+            or .jsonl.
+        metric: Column of the scores, as test_f1 or metrics.test_f1; several of one run are its last value.
+        arm: Column of what is compared, as loss or params.loss; guessed where not given.
+        seed: Column by which runs of different arms are paired; guessed where not given.
+        baseline: Arm that the others are compared with; by default one that is named so, else the first.
+        by: Column by whose values the runs are compared separately, such as the data set.
+        where: Value that a column must have, as COLUMN=VALUE; other runs are left out.
+        lower_is_better: Lower values of the metric are better; by default its name decides, and the report says how.
+        name: Name under which the comparison is stored in the folder of runs, with its report; in Python, nothing is
+            stored without one.
+        write_back: Store the outcome in the MLflow experiment too, as a run with scores, verdict and report.
+
+    Raises:
+        InputError: The runs cannot be compared, or arm or seed are not clear.
+        UnknownNameError: There is no such experiment, column or baseline.
+    """
+    library.folder_of("analysis")
+    from analysis.others import Asked, findings_of
+
+    experiment, table, told = _read(source)
+    if write_back and (experiment is None or name is None):
+        raise InputError("write_back must have an MLflow experiment to write to, and a name for the comparison")
+    chosen = _chosen(where)
+    if name is not None:
+        folder = runs_folder() / check_name(name)
+        if folder.exists() and stored_comparison(name) is None and any(folder.iterdir()):
+            raise RefusedError(f"{folder} holds something else than a comparison: choose another --name")
+    asked = Asked(metric, arm, seed, baseline, by, chosen, lower_is_better)
+    command = "" if told is None else _command(told, asked, name)
+    shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
+    compared = Compared(name or "comparison", findings_of(table, asked, name or "comparison", shown, command))
+    if name is not None:
+        _store(compared, name)
+        if write_back and experiment is not None:
+            _write_back(compared, experiment)
+    return compared
+
+
+def default_name(source: str) -> str:
+    """The name of a comparison of a file or experiment that is given none."""
+    return f"{valid_name(Path(source).stem)}-compared"
+
+
+def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    if isinstance(where, str):
+        where = [where]
+    pairs = [*where.items()] if isinstance(where, Mapping) else [tuple(each.partition("=")[::2]) for each in where]
+    if wrong := [each for each in where if not isinstance(where, Mapping) and "=" not in each]:
+        raise InputError(f"where must be COLUMN=VALUE, got {wrong[0]!r}")
+    return {column: str(value) for column, value in pairs}
+
+
+def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, str | None]:
+    """The name of the experiment if it is one, the runs, and the source as a command gives it."""
+    import pandas as pd
+
+    if isinstance(source, pd.DataFrame):
+        return None, source, None
+    file = Path(source)
+    if file.is_dir():
+        raise InputError(
+            f"runs must be in one file with a row for each, or in an MLflow experiment; {file} is a folder"
+        )
+    if file.is_file() or file.suffix.lower() in _ENDINGS:
+        return None, _read_file(file), str(source)
+    from dice_ray.tracking.reader import of_others
+
+    experiment, table = of_others(str(source))
+    return experiment, table, str(source)
+
+
+def _read_file(file: Path) -> pd.DataFrame:
+    """A table with a row for each run.
+
+    Raises:
+        InputError: There is no such file, or it holds no table.
+    """
+    import pandas as pd
+
+    if not file.is_file():
+        raise InputError(f"there is no file {file}")
+    ending = file.suffix.lower()
+    if ending not in _ENDINGS:
+        raise InputError(f"a table of runs must be a file that ends in {', '.join(_ENDINGS)}, got {file}")
+    try:
+        if ending == ".parquet":
+            return pd.read_parquet(file)
+        if ending == ".jsonl":
+            lines = file.read_text(encoding="utf-8-sig").splitlines()
+            return pd.json_normalize([json.loads(line) for line in lines if line.strip()])
+        with file.open(encoding="utf-8-sig") as opened:
+            header = opened.readline()
+        separator = max("\t;,", key=header.count) if header.strip() else ","
+        # An arm may be called None or NA.
+        return pd.read_csv(file, sep=separator, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+    except (ValueError, OSError, NotImplementedError) as error:
+        raise InputError(f"{file} must be a table with a row for each run: {first_line(error)}") from error
+
+
+def _command(source: str, asked: Any, name: str | None) -> str:
+    """The command that makes the same comparison."""
+    options = {"arm": asked.arm, "seed": asked.seed, "metric": asked.metric, "baseline": asked.baseline, "by": asked.by}
+    words = ["dice-ray", "compare", source]
+    words += [word for option, value in options.items() if value is not None for word in (f"--{option}", value)]
+    words += [word for column, value in asked.where.items() for word in ("--where", f"{column}={value}")]
+    words += ["--lower-is-better"] * (asked.lower_is_better is True)
+    return shlex.join([*words, *(["--name", name] if name else [])])
+
+
+def _store(compared: Compared, name: str) -> None:
+    from dice_ray.files import whole_output
+    from dice_ray.run.folder import COMPARISON
+
+    folder = runs_folder() / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_output(folder / COMPARISON) as unfinished:
+        compared.findings.frame.to_parquet(unfinished)
+
+
+def _write_back(compared: Compared, experiment: str) -> None:
+    """Store the outcome as a run of the experiment; that of an earlier call with the same name is replaced."""
+    from analysis import outcome
+    from dice_ray.tracking import schema
+    from dice_ray.tracking.writer import Writer
+
+    key = f"{schema.COMPARISON}/{compared.name}"
+    made = compared.report()
+    with Writer(experiment) as writer:
+        writer.open(key, name=compared.name, params={}, tags={schema.KIND: schema.COMPARISON})
+        writer.end(key, "FINISHED")  # first: values of an earlier call are replaced in a run that has ended
+        writer.metrics(key, 0, outcome.metrics(compared.findings))
+        writer.tags(key, {schema.NOTE: outcome.note(compared.findings, compared.name)})
+        writer.text(key, f"{schema.REPORT_FOLDER}/report.html", made.html())
+        for table in made.tables:
+            writer.text(key, f"{schema.REPORT_FOLDER}/{table.name}.csv", table.csv())
