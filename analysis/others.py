@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from analysis.cells import latest_cells
 from analysis.frames import Findings
 from dice_ray.errors import InputError, UnknownNameError, counted, shown
 from dice_ray.metrics import catalogue
@@ -33,8 +34,8 @@ _NUM_NAMED: Final = 5
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a user says of the runs; what is None is guessed, and the report says how.
+class Columns:
+    """Which columns a user asks for; what is None is guessed, and the report says how.
 
     Attributes:
         metric: The column of the scores.
@@ -55,7 +56,7 @@ class Asked:
     lower_is_better: bool | None = None
 
 
-def findings_of(table: pd.DataFrame, asked: Asked, name: str, source: str, command: str = "") -> Findings:
+def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, command: str = "") -> Findings:
     """The findings of a table of runs.
 
     Args:
@@ -107,7 +108,7 @@ def findings_of(table: pd.DataFrame, asked: Asked, name: str, source: str, comma
         cells[schema.tag_column(schema.VARIANT)] = places
     groups = [*cells.groupby(places, sort=False)] if places is not None else [("", cells)]
     for _, group in groups:
-        differing = _differing(group)
+        differing = _differing(latest_cells(group, label))
         cells.loc[group.index, schema.tag_column(schema.DIFFERING)] = _listed(differing) or None
     sentences = [
         _how(asked, arm, seed, baseline, by, len(rows), source),
@@ -128,7 +129,7 @@ def findings_of(table: pd.DataFrame, asked: Asked, name: str, source: str, comma
     }
     frame = pd.concat([pd.DataFrame([parent]), cells], ignore_index=True)
     never = pd.to_datetime(pd.Series(None, frame.index), utc=True)
-    frame = frame.assign(status=None, start=never, end=never, artifacts=None)
+    frame = frame[[*dict.fromkeys([*cells, *parent])]].assign(status=None, start=never, end=never, artifacts=None)
     return Findings(frame.astype({"seed": "Int64"}))
 
 
@@ -341,7 +342,7 @@ def _listed(names: Iterable[object]) -> str:
     return ", ".join(given[:_NUM_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _how(asked: Asked, arm: str, seed: str, baseline: str, by: str | None, num_runs: int, source: str) -> str:
+def _how(asked: Columns, arm: str, seed: str, baseline: str, by: str | None, num_runs: int, source: str) -> str:
     """Which column was taken for what, and how to take another one."""
     columns = [
         f"arms by {_short(arm)}" + (" (guessed: --arm takes another column)" if asked.arm is None else ""),

@@ -105,7 +105,7 @@ def compare(
         UnknownNameError: There is no such experiment, column or baseline.
     """
     library.folder_of("analysis")
-    from analysis.others import Asked, findings_of
+    from analysis.others import Columns, findings_of
 
     experiment, table, told = _read(source)
     if write_back and (experiment is None or name is None):
@@ -115,7 +115,7 @@ def compare(
         folder = runs_folder() / check_name(name)
         if folder.exists() and stored_comparison(name) is None and any(folder.iterdir()):
             raise RefusedError(f"{folder} holds something else than a comparison: choose another --name")
-    asked = Asked(metric, arm, seed, baseline, by, chosen, lower_is_better)
+    asked = Columns(metric, arm, seed, baseline, by, chosen, lower_is_better)
     command = "" if told is None else _command(told, asked, name)
     shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
     compared = Compared(name or "comparison", findings_of(table, asked, name or "comparison", shown, command))

@@ -1,0 +1,79 @@
+"""A requirement of CI is met, not met, or cannot be judged: 0, 1, 3."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.verdict.requirement import Requirement
+from dice_ray.errors import InputError
+from tests.analysis.frames import study
+
+NOISE = (0.0, 0.002, -0.002, 0.001, -0.001)
+
+
+def cells(gain: float, num: int = 5, **columns: Any) -> list[dict[str, Any]]:
+    return [
+        {"arm": arm, "seed": seed, "metrics.test/f1": 0.6 + seed / 100 + of * (gain + NOISE[seed])} | columns
+        for arm, of in (("plain", 0), ("new", 1))
+        for seed in range(num)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "gain", "num", "status"),
+    [
+        ("better", 0.05, 5, 0),
+        ("better", 0.0, 5, 1),
+        ("better", -0.05, 5, 1),
+        ("better", 0.05, 3, 3),
+        ("different", -0.05, 5, 0),
+        ("different", 0.0, 5, 1),
+        ("different", 0.05, 3, 3),
+        ("not-worse:1", 0.0, 5, 0),
+        ("not-worse:1", -0.05, 5, 1),
+        ("not-worse:10", -0.05, 5, 0),
+        ("not-worse:0.01", 0.0, 5, 1),
+        ("not-worse:1", 0.0, 3, 3),
+    ],
+)
+def test_the_status_is_that_of_the_numbers(requirement: str, gain: float, num: int, status: int) -> None:
+    """Finds a gate that passes for runs that show nothing, and a margin that is not in points."""
+    ruling = Requirement.parse(requirement).ruling(study(cells(gain, num)))
+    assert ruling.status == status
+    assert ruling.sentences[0].startswith(requirement.partition(":")[0])
+
+
+def test_a_lower_cost_is_no_worse() -> None:
+    """Finds a difference that is read as a gain where lower is better."""
+    costs = [cell | {"metrics.test/cost": 100 - 100 * cell["metrics.test/f1"]} for cell in cells(0.05)]
+    assert Requirement.parse("not-worse:1").ruling(study(costs, metric="test/cost")).status == 0
+    assert Requirement.parse("better").ruling(study(costs, metric="test/cost")).status == 0
+
+
+def test_each_place_must_meet_it() -> None:
+    """Finds a gate that looks at the first data set alone."""
+    both = [*cells(0.05, **{"tags.data": "a"}), *cells(-0.05, **{"tags.data": "b"})]
+    ruling = Requirement.parse("better").ruling(study(both))
+    assert (ruling.status, [each.partition(":")[0] for each in ruling.sentences]) == (1, ["On a", "On b"])
+
+
+def test_a_control_that_failed_says_nothing() -> None:
+    """Finds a gate that passes though the same loss makes such a difference."""
+    control = [each | {"tags.control": "new", "arm": "control"} for each in cells(0.05) if each["arm"] == "new"]
+    ruling = Requirement.parse("better").ruling(study([*cells(0.05), *control]))
+    assert ruling.status == 3
+
+
+@pytest.mark.parametrize("text", ["bettr", "better:1", "not-worse:0", "not-worse:x", "not-worse:-1", ""])
+def test_another_requirement_is_refused(text: str) -> None:
+    """Finds a slip that is taken for a requirement that is met."""
+    with pytest.raises(InputError, match="must be better, different"):
+        Requirement.parse(text)
+
+
+def test_a_margin_is_needed_where_none_is_declared() -> None:
+    """Finds a margin of 0, by which not-worse is better."""
+    with pytest.raises(InputError, match="must have a margin"):
+        Requirement.parse("not-worse").ruling(study(cells(0.0)))
