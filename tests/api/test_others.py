@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +143,14 @@ def by_a_script(uri: str, experiment: str = "losses") -> None:
 
 
 @pytest.fixture(params=["sqlite", "files"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store of each kind; MLflow keeps the address of the last one that was set in this process."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     uri = request.getfixturevalue("uri") if request.param == "sqlite" else (tmp_path / "mlruns").as_uri()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     before = mlflow.get_tracking_uri()
-    request.addfinalizer(lambda: mlflow.set_tracking_uri(before))
-    return str(uri)
+    yield str(uri)
+    mlflow.set_tracking_uri(before)
 
 
 def test_an_experiment_of_a_script_is_compared_by_name_and_id(store: str) -> None:
