@@ -129,7 +129,7 @@ def test_a_mistake_is_named_and_nothing_is_written(
 def by_a_script(uri: str, experiment: str = "losses") -> None:
     """A plain script: ten runs with several values of a metric, one that fails, and one that goes on."""
     mlflow.set_tracking_uri(uri)
-    mlflow.set_experiment(experiment)
+    id_ = mlflow.set_experiment(experiment).experiment_id
     for row in table({"ce": 0.0, "dice": 0.03}).to_dict("records"):
         with mlflow.start_run():
             mlflow.log_params({"loss": row["loss"], "seed": row["seed"], "lr": 1e-3 if row["loss"] == "dice" else 2e-5})
@@ -139,7 +139,7 @@ def by_a_script(uri: str, experiment: str = "losses") -> None:
     mlflow.start_run()
     mlflow.log_params({"loss": "dice", "seed": 9, "lr": 1e-3})
     mlflow.end_run("FAILED")
-    mlflow.MlflowClient(uri).create_run(mlflow.get_experiment_by_name(experiment).experiment_id)
+    mlflow.MlflowClient(uri).create_run(id_)
 
 
 @pytest.fixture(params=["sqlite", "files"])
@@ -235,21 +235,3 @@ def test_runs_of_the_trainer_are_compared(store: str, monkeypatch: pytest.Monkey
     assert "eval_loss (lower is better)" in text
     assert "paired by seed (guessed" in text
     assert "ARMS DIFFER" not in text
-
-
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_runs_of_optunas_callback_are_compared(store: str) -> None:
-    """Finds trials that are no runs with parameters."""
-    pytest.importorskip("optuna_integration")
-    import optuna
-    from optuna.integration import MLflowCallback
-
-    runs = table({"ce": 0.0, "dice": 0.03}).set_index(["loss", "seed"])["f1"]
-    grid = {"loss": ["ce", "dice"], "seed": list(range(5))}
-    study = optuna.create_study(sampler=optuna.samplers.GridSampler(grid))
-
-    def score(trial: optuna.Trial) -> float:
-        return float(runs[trial.suggest_categorical("loss", grid["loss"]), trial.suggest_int("seed", 0, 4)])
-
-    study.optimize(score, callbacks=[MLflowCallback(store, metric_name="f1")])
-    assert "dice" in dice_ray.compare(study.study_name, metric="f1").verdict
