@@ -201,7 +201,7 @@ def test_runs_of_rays_logger_are_compared(store: str) -> None:
     logger.setup()
     for number, row in enumerate(table({"ce": 0.0, "dice": 0.03}).to_dict("records")):
         trial: Any = Trial(number, {"model": {"loss": row["loss"]}, "seed": row["seed"], "lr": 0.1})
-        logger.log_trial_start(0, trial)
+        logger.log_trial_start(trial)
         logger.log_trial_result(1, trial, {"f1": row["f1"], "training_iteration": 1})
         logger.log_trial_end(trial)
     assert dice_ray.compare("ray", metric="f1").verdict.startswith("Better than ce on this test set: dice +3.00")

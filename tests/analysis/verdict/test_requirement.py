@@ -13,9 +13,9 @@ from tests.analysis.frames import study
 NOISE = (0.0, 0.002, -0.002, 0.001, -0.001)
 
 
-def cells(gain: float, num: int = 5, **columns: Any) -> list[dict[str, Any]]:
+def cells(gain: float, num: int = 5, data: str = "mrpc") -> list[dict[str, Any]]:
     return [
-        {"arm": arm, "seed": seed, "metrics.test/f1": 0.6 + seed / 100 + of * (gain + NOISE[seed])} | columns
+        {"arm": arm, "seed": seed, "metrics.test/f1": 0.6 + seed / 100 + of * (gain + NOISE[seed]), "tags.data": data}
         for arm, of in (("plain", 0), ("new", 1))
         for seed in range(num)
     ]
@@ -54,7 +54,7 @@ def test_a_lower_cost_is_no_worse() -> None:
 
 def test_each_place_must_meet_it() -> None:
     """Finds a gate that looks at the first data set alone."""
-    both = [*cells(0.05, **{"tags.data": "a"}), *cells(-0.05, **{"tags.data": "b"})]
+    both = [*cells(0.05, data="a"), *cells(-0.05, data="b")]
     ruling = Requirement.parse("better").ruling(study(both))
     assert (ruling.status, [each.partition(":")[0] for each in ruling.sentences]) == (1, ["On a", "On b"])
 
