@@ -30,7 +30,9 @@ _STATES = {"done": "finished", "killed": "interrupted", "pruned": "stopped early
 def report(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help="Sweeps, studies or comparisons, or `train` for `dice-ray train`."),
+        typer.Argument(
+            metavar="NAME...", help="Sweeps, studies, comparisons, or `train` for all runs of `dice-ray train`."
+        ),
     ],
     out: Annotated[
         Path | None,
