@@ -220,7 +220,8 @@ def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
     for name, value in metrics.items():
         typer.echo(f"  {name:24} {value:.4f}{note if name == 'threshold' or name.endswith('_tuned') else ''}")
     if scored.scores.collapsed:
-        typer.echo("  The model predicts one class only.")
+        has_decision = any(name.endswith("_tuned") for name in metrics)
+        typer.echo(f"  {'Untuned, the' if has_decision else 'The'} model predicts one class only.")
     if scored.not_stored is not None:
         print_text(f"{scored.not_stored}.")
 

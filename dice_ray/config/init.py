@@ -222,8 +222,9 @@ def _with_data(below: Layer, values: Nested, *, is_task_given: bool) -> Nested:
 def _training(num_records: int, num_positives: int) -> Nested:
     """Enough steps for the tiny encoder to learn something even from few records, or few positives."""
     batch_size = min(_BATCH_SIZE, num_records)
-    epochs = max(-(-_MIN_STEPS * batch_size // num_records), -(-_MIN_POSITIVES // max(num_positives, 1)))
-    return {"epochs": min(max(epochs, 3), _MAX_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
+    by_steps, by_positives = -(-_MIN_STEPS * batch_size // num_records), -(-_MIN_POSITIVES // max(num_positives, 1))
+    epochs = min(max(by_steps, by_positives, 3), _MAX_EPOCHS)
+    return {"epochs": epochs, "batch_size": batch_size, "lr": 2e-3 if by_positives > max(by_steps, 3) else 1e-3}
 
 
 def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:

@@ -85,10 +85,12 @@ def test_fewer_rows_than_a_batch_are_trained_too() -> None:
 
 
 @pytest.mark.parametrize(("positive", "epochs"), [(2, 8), (50, 20), (20, 9)])
-def test_few_positives_get_more_epochs(positive: int, epochs: int) -> None:
+def test_few_positives_get_more_epochs_and_a_higher_rate(positive: int, epochs: int) -> None:
     """A user's 60 urgent tickets of 2,000 were never predicted after the epochs that all 2,000 call for."""
     _, preset = api.init(table("train.tsv", 1000, positive=positive))
-    assert api.validate(preset).training.epochs == epochs
+    training = api.validate(preset).training
+    assert training.epochs == epochs
+    assert training.lr == (2e-3 if epochs > 8 else 1e-3)
 
 
 def test_comments_give_reasons_and_yaml_the_values() -> None:
