@@ -146,6 +146,8 @@ def by_a_script(uri: str, experiment: str = "losses") -> None:
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store of each kind; MLflow keeps the address of the last one that was set in this process."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")  # `set_experiment` sets it for the whole process
+    monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
     uri = request.getfixturevalue("uri") if request.param == "sqlite" else (tmp_path / "mlruns").as_uri()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     before = mlflow.get_tracking_uri()
@@ -186,6 +188,28 @@ def test_the_outcome_is_written_back_once(run: Run, store: str) -> None:
     assert len(of_others("0")[1]) == 12
 
 
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_runs_of_rays_logger_are_compared(store: str) -> None:
+    """Finds columns that are not found under the names that Ray gives them."""
+    from ray.air.integrations.mlflow import MLflowLoggerCallback
+
+    class Trial:
+        def __init__(self, number: int, config: dict[str, Any]) -> None:
+            self.config, self.evaluated_params, self.trial_id, self.local_path = config, config, f"{number:04d}", "."
+
+        def __str__(self) -> str:
+            return f"trial_{self.trial_id}"
+
+    logger = MLflowLoggerCallback(store, experiment_name="ray")
+    logger.setup()
+    for number, row in enumerate(table({"ce": 0.0, "dice": 0.03}).to_dict("records")):
+        trial: Any = Trial(number, {"model": {"loss": row["loss"]}, "seed": row["seed"], "lr": 0.1})
+        logger.log_trial_start(trial)
+        logger.log_trial_result(1, trial, {"f1": row["f1"], "training_iteration": 1})
+        logger.log_trial_end(trial)
+    assert dice_ray.compare("ray", metric="f1").verdict.startswith("Better than ce on this test set: dice +3.00")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_runs_of_the_trainer_are_compared(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,12 +227,11 @@ def test_runs_of_the_trainer_are_compared(store: str, monkeypatch: pytest.Monkey
     rows: Any = [{"x": torch.tensor([number / 8]), "labels": number / 4} for number in range(8)]
     for optimizer in ("sgd", "adamw_torch"):
         for seed in range(5):
-            written = {"report_to": "mlflow", "save_strategy": "no", "use_cpu": True, "num_train_epochs": 1}
+            written = {"report_to": "mlflow", "save_strategy": "no", "use_cpu": True, "eval_strategy": "epoch"}
             arguments = TrainingArguments(f"out/{optimizer}-{seed}", optim=optimizer, seed=seed, **written)
             torch.manual_seed(seed)
             trainer = Trainer(Line(1, 1), arguments, train_dataset=rows, eval_dataset=rows)
             trainer.train()
-            trainer.evaluate()
             mlflow.end_run()
     text = dice_ray.compare("trainer", metric="eval_loss", arm="optim").report().text()
     assert "eval_loss (lower is better)" in text
