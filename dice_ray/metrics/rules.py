@@ -6,6 +6,7 @@ fitted. Its metric is the value that is reported and compared.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
@@ -73,6 +74,10 @@ class Rule(Branch, ABC):
     def misses(self, outcomes: Outcomes) -> bool:
         """Whether predictions miss the limit that it promises."""
         return False
+
+    def least_positives(self) -> float:
+        """How many positives dev must have to show the limit with certainty; 0 for a rule without one."""
+        return 0
 
     def scores(self, plain: Outcomes, tuned: Outcomes) -> dict[str, float]:
         """Its metric for untuned, tuned and constant predictions; of a limit also whether the tuned ones miss it."""
@@ -168,6 +173,9 @@ class RecallRule(Rule):
     def metric(self) -> str:
         return "precision"
 
+    def least_positives(self) -> float:
+        return _least(self.at_least, self.certainty)
+
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.precision
 
@@ -202,6 +210,9 @@ class PrecisionRule(Rule):
     @property
     def metric(self) -> str:
         return "recall"
+
+    def least_positives(self) -> float:
+        return _least(self.at_least, self.certainty)
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.recall
@@ -276,6 +287,17 @@ SHIFTED: Final = ("macro_f1", "accuracy", "balanced_accuracy", "mcc")
 DecisionConfig: TypeAlias = Annotated[
     F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()
 ]
+
+
+def _least(share: float, certainty: float | None) -> float:
+    """How many hits without a miss show with this certainty that their share is at least this one.
+
+    >>> _least(0.95, 0.95)
+    59
+    """
+    if certainty is None:
+        return 0
+    return math.inf if share == 1 else math.ceil(math.log(1 - certainty) / math.log(share))
 
 
 def _is_certain(hits: Any, misses: Any, share: float, certainty: float) -> Any:

@@ -11,8 +11,10 @@ import numpy as np
 from dice_ray.errors import InputError, counted
 from dice_ray.metrics.calibration import estimated_prior
 from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD, FittedDecision
+from dice_ray.metrics.rules import RecallRule, Rule
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
+from dice_ray.tasks.text_classification import TextClassificationConfig
 
 Prior: TypeAlias = float | str | None
 """The share of positives where predictions are used; `auto` to estimate it, None to leave probabilities as they are."""
@@ -42,7 +44,8 @@ def in_use(
     tuned, untuned = decision.tuned["threshold"], decision.untuned["threshold"]
     on = f"{decision.support} positives of dev"
     if choice == "tuned":
-        return replace(decision, is_used=True), Threshold(tuned, decision.support, f"tuned on {on}, as chosen")
+        reason = f"tuned on {on}, as chosen{_uncertain(decision, task)}"
+        return replace(decision, is_used=True), Threshold(tuned, decision.support, reason)
     if choice != "auto":
         value = _number(choice, (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf))
         reason = f"as chosen; tuned on {on} it is {tuned:.6g}"
@@ -52,7 +55,9 @@ def in_use(
         own = len(decision.tuned) - 1
         has = "has a threshold of its own" if own == 1 else "have thresholds of their own"
         more = f", and {counted(own, 'label')} {has}" if own else ""
-        return decision, Threshold(tuned, decision.support, f"tuned for {decision.metric} on {on}{more}")
+        return decision, Threshold(
+            tuned, decision.support, f"tuned for {decision.metric} on {on}{more}{_uncertain(decision, task)}"
+        )
     if not task.uses_decision():
         why = f"the tuned one, {tuned:.6g}, is tuned for {decision.metric}, and the run's score is {task.objective()}"
     elif decision.support < NUM_FOLDS:
@@ -60,6 +65,15 @@ def in_use(
     else:
         why = f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, is not better"
     return replace(decision, is_used=False), Threshold(untuned, decision.support, why)
+
+
+def _uncertain(decision: FittedDecision, task: TaskBranch) -> str:
+    """That dev has too few positives to show the limit that is promised with certainty; empty where it has enough."""
+    rule = task.rule() if isinstance(task, TextClassificationConfig) else None
+    if not isinstance(rule, Rule) or decision.support >= rule.least_positives():
+        return ""
+    predicted = "every record is" if isinstance(rule, RecallRule) else "almost no record is"
+    return f", which needs {rule.least_positives():g} to show the limit with certainty: {predicted} predicted positive"
 
 
 def with_prior(decision: FittedDecision | None, prior: float | str, predicted: Predictions) -> FittedDecision:

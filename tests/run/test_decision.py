@@ -51,6 +51,24 @@ def test_a_prior_needs_a_positive_class() -> None:
             with_prior(decision, 0.1, predictions)
 
 
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (
+            {"recall": {"at_least": 0.95, "certainty": 0.95}},
+            "needs 59 to show the limit with certainty: every",
+        ),
+        ({"precision": {"at_least": 0.9, "certainty": 0.99}}, "needs 44 to show the limit with certainty: almost no"),
+        ({"recall": {"at_least": 0.9, "certainty": 0.95}}, None),
+        ({"recall": {"at_least": 0.95}}, None),
+    ],
+)
+def test_too_few_positives_for_a_certainty_are_told(rule: dict[str, Any], told: str | None) -> None:
+    task = TextClassificationConfig.model_validate({"positive": "a", "decision": rule})
+    threshold = str(in_use(DECISION, task)[1])
+    assert told in threshold if told else threshold.endswith("on 30 positives of dev")
+
+
 def test_what_is_applied_is_said() -> None:
     task = TextClassificationConfig(positive="a")
     assert str(in_use(DECISION, task)[1]) == "threshold 0.2: tuned for f1 on 30 positives of dev"
