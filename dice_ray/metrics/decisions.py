@@ -334,11 +334,15 @@ def fit_spans(
     num_gold_N = counts_KN3[untuned, :, 0] + counts_KN3[untuned, :, 2]
 
     def f1(counts_3: NDArray[Any]) -> float:
-        return round(Counts(*counts_3.tolist()).f1, 12)  # sums of scores differ by their order
+        return Counts(*counts_3.tolist()).f1
+
+    def fit(items_N: NDArray[np.bool_]) -> int:
+        # Rounded, since sums of scores differ by their order.
+        return int(np.argmax([round(f1(counts_N3[items_N].sum(0)), 12) for counts_N3 in counts_KN3]))
 
     return _decision(
         "f1",
-        lambda items_N: int(np.argmax([f1(counts_N3[items_N].sum(0)) for counts_N3 in counts_KN3])),
+        fit,
         lambda number, items_N: counts_KN3[number, items_N].sum(0),
         f1,
         lambda number: candidates[number],

