@@ -43,7 +43,7 @@ def predict(
         threshold: Probability above which a record is positive: a number, `tuned` for the one tuned on dev, or `auto`
             for that one where dev shows that it is better, else 0.5.
         prior: Share of positives where the predictions are used, to correct probabilities for it, if it differs from
-            that of the training split; `auto` estimates it from the records (Saerens et al. 2002), which needs
+            that of dev; `auto` estimates it from the records (Saerens et al. 2002), which needs
             calibrated probabilities.
         out: File to write; it is written whole or not at all, and a new one only you can read.
     """

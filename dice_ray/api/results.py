@@ -268,7 +268,7 @@ class Best:
             return f"{line} It {_ONE_CLASS}; a threshold tuned on dev may already help."
         if self.threshold is None:
             return f"{line} Untuned, it {_ONE_CLASS}."
-        return f"{line} At .5 it predicts one class only; the threshold fitted on dev does not."
+        return f"{line} At .5 it predicts one class only; predictions use the threshold fitted on dev."
 
 
 def best_of(name: str, found: Findings) -> Best:

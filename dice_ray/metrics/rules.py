@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from dice_ray.metrics.catalogue import metric_of
 from dice_ray.metrics.classification import ratios
 from dice_ray.settings import Branch, Choice
 from dice_ray.user_code import Address
+
+Shifted: TypeAlias = Literal["macro_f1", "accuracy", "balanced_accuracy", "mcc"]
+"""The metrics that shifts are fitted for."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,19 @@ class CostRule(Rule):
         return -self.value(outcomes)
 
 
-class RecallRule(Rule):
+class _FloorRule(Rule):
+    """A rule that promises a share of at least so much, perhaps with a certainty."""
+
+    is_target = True
+
+    at_least: float = Field(gt=0, le=1)
+    certainty: float | None = Field(None, gt=0.5, lt=1)
+
+    def least_positives(self) -> float:
+        return _least(self.at_least, self.certainty)
+
+
+class RecallRule(_FloorRule):
     """The highest precision with a recall of at least this.
 
     Attributes:
@@ -164,17 +179,10 @@ class RecallRule(Rule):
     """
 
     name = "recall"
-    is_target = True
-
-    at_least: float = Field(gt=0, le=1)
-    certainty: float | None = Field(None, gt=0.5, lt=1)
 
     @property
     def metric(self) -> str:
         return "precision"
-
-    def least_positives(self) -> float:
-        return _least(self.at_least, self.certainty)
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.precision
@@ -190,7 +198,7 @@ class RecallRule(Rule):
         return bool(outcomes.recall < self.at_least)
 
 
-class PrecisionRule(Rule):
+class PrecisionRule(_FloorRule):
     """The highest recall with a precision of at least this; where none reaches it, the highest precision.
 
     Attributes:
@@ -202,17 +210,10 @@ class PrecisionRule(Rule):
     """
 
     name = "precision"
-    is_target = True
-
-    at_least: float = Field(gt=0, le=1)
-    certainty: float | None = Field(None, gt=0.5, lt=1)
 
     @property
     def metric(self) -> str:
         return "recall"
-
-    def least_positives(self) -> float:
-        return _least(self.at_least, self.certainty)
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.recall
@@ -278,11 +279,8 @@ class ShiftRule(Branch):
 
     name = "shift"
 
-    metric: Literal["macro_f1", "accuracy", "balanced_accuracy", "mcc"] | None = None
+    metric: Shifted | None = None
 
-
-SHIFTED: Final = ("macro_f1", "accuracy", "balanced_accuracy", "mcc")
-"""The metrics that shifts are fitted for."""
 
 DecisionConfig: TypeAlias = Annotated[
     F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()

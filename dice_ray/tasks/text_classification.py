@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
 from dice_ray.metrics.classification import ItemCounts, item_counts, label_counts
 from dice_ray.metrics.decisions import FittedDecision
-from dice_ray.metrics.rules import SHIFTED, DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, ShiftRule
+from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, Shifted, ShiftRule
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
@@ -130,7 +130,7 @@ class TextClassificationConfig(WindowedBranch):
         """The metric that is the value of the decision."""
         rule = self.rule()
         if isinstance(rule, ShiftRule):
-            return rule.metric or (self.score if self.score in SHIFTED else "macro_f1")
+            return rule.metric or (self.score if self.score in get_args(Shifted) else "macro_f1")
         return rule.metric
 
     def uses_decision(self) -> bool:

@@ -130,7 +130,7 @@ def test_a_run_of_one_class_is_told_what_helps_it() -> None:
     assert "0.5000. Untuned, it predicts one class only: try more epochs" in tuned.line
     assert replace(tuned, threshold=0.1234).line == (
         "mine has dev/f1_tuned 0.5000 (threshold 0.12). "
-        "At .5 it predicts one class only; the threshold fitted on dev does not."
+        "At .5 it predicts one class only; predictions use the threshold fitted on dev."
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from sklearn import metrics as reference
 
 from dice_ray.metrics.calibration import Calibration, with_prior
@@ -18,6 +19,7 @@ from dice_ray.metrics.decisions import (
     best_threshold,
     fit_classes,
     fit_no_answer,
+    fit_own_threshold,
     fit_spans,
     fit_threshold,
     folds,
@@ -258,3 +260,17 @@ def test_probabilities_are_calibrated_before_their_prior_is_corrected_and_what_i
     assert before.used == {"threshold": 0.5}
     assert before.tuned == {"threshold": 0.2}
     assert FittedDecision.of({}, 0.5) is None
+
+
+def test_a_function_of_the_user_has_thresholds_to_choose_from_where_positives_are_rare() -> None:
+    """Finds candidates at quantiles: with one positive in 200, three of sixty lie among the highest twentieth."""
+    draw = np.random.default_rng(0)
+    gold = (np.arange(4000) < 20)[:, None]
+    probabilities = 1 / (1 + np.exp(8 - draw.normal(4.5 * gold, 1)))
+
+    def saved(has: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
+        return float(10 * (has & predicted).sum() - (~has & predicted).sum())
+
+    tuned = fit_own_threshold(probabilities, gold, "saved", saved).tuned["threshold"]
+    best = max(saved(gold, probabilities > threshold) for threshold in probabilities.ravel())
+    assert saved(gold, probabilities > tuned) >= 0.95 * best
