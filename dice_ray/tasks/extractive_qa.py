@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from dice_ray.data.records import QuestionRecord, groups_of
 from dice_ray.errors import DataError
 from dice_ray.metrics.answers import AnswerScore, answer_scores, cmrc_score, segments, spans_score, squad_score
-from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, UNTUNED_THRESHOLD, FittedDecision, Numbers, fit_no_answer
+from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, UNTUNED_THRESHOLD, FittedDecision, Numbers
+from dice_ray.metrics.fitting import fit_no_answer
 from dice_ray.metrics.spans import outcomes_of_choices
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Numbers, fit_spans
+from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Numbers
+from dice_ray.metrics.fitting import fit_spans
 
 UNTUNED: Final[Numbers] = {"start": UNTUNED_THRESHOLD, "end": UNTUNED_THRESHOLD}
 _LEVELS: Final = (UNTUNED_THRESHOLD, 0.35, 0.7, 0.2, 0.9, 0.1, 0.03)

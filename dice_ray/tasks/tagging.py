@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from dice_ray.data.records import TaggedRecord, groups_of
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ItemCounts, ratio
-from dice_ray.metrics.decisions import FittedDecision, Numbers, fit_spans
+from dice_ray.metrics.decisions import FittedDecision, Numbers
+from dice_ray.metrics.fitting import fit_spans
 from dice_ray.metrics.spans import (
     Span,
     counts_of_choices,

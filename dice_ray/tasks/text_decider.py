@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 
 from dice_ray.metrics.calibration import fit_calibration, implied_prior
 from dice_ray.metrics.classification import Counts, class_scores, confusion, label_counts, micro_and_macro
-from dice_ray.metrics.decisions import (
-    UNTUNED_THRESHOLD,
-    FittedDecision,
-    Numbers,
-    fit_classes,
-    fit_own_threshold,
-    fit_threshold,
-    thresholds,
-)
+from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Numbers, thresholds
+from dice_ray.metrics.fitting import fit_classes, fit_own_threshold, fit_threshold
 from dice_ray.metrics.rules import Outcomes, OwnRule, Rule, ShiftRule
 from dice_ray.metrics.shifts import shifted
 

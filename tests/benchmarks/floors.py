@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dice_ray.metrics.decisions import best_threshold
+from dice_ray.metrics.fitting import best_threshold
 from dice_ray.metrics.rules import PrecisionRule, RecallRule, Rule
 
 Floats: TypeAlias = NDArray[np.floating]

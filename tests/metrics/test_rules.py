@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dice_ray.metrics.decisions import best_threshold
+from dice_ray.metrics.fitting import best_threshold
 from dice_ray.metrics.rules import CostRule, F1Rule, FBetaRule, PrecisionRule, RateRule, RecallRule, Rule
 
 Floats: TypeAlias = NDArray[np.float64]

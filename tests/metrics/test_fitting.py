@@ -13,8 +13,8 @@ from sklearn import metrics as reference
 
 from dice_ray.metrics.calibration import Calibration, with_prior
 from dice_ray.metrics.classification import constant_f1
-from dice_ray.metrics.decisions import (
-    FittedDecision,
+from dice_ray.metrics.decisions import FittedDecision, thresholds
+from dice_ray.metrics.fitting import (
     best_no_answer_threshold,
     best_threshold,
     fit_classes,
@@ -23,7 +23,6 @@ from dice_ray.metrics.decisions import (
     fit_spans,
     fit_threshold,
     folds,
-    thresholds,
 )
 from dice_ray.metrics.rules import F1Rule, RecallRule
 from dice_ray.metrics.shifts import fit_shifts
