@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -39,12 +39,20 @@ from dice_ray.metrics.spans import (
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.found_spans import (
+    FoundSpan,
+    constant_f1,
+    distinct,
+    found_spans,
+    gold_spans,
+    num_candidates,
+    predicted_spans,
+)
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import (
     QUERIES,
     SpanQuery,
     SpanRecord,
-    asked,
     asked_once,
     gold_of,
     mrc_json,
@@ -54,7 +62,7 @@ from dice_ray.tasks.queries import (
     types_of,
 )
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
-from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
+from dice_ray.tasks.span_candidates import beside, candidates
 from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -64,23 +72,6 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
-class _Found(NamedTuple):
-    """A span that some thresholds predict.
-
-    Attributes:
-        start: The probability of its first word as a start.
-        end: The probability of its last word as an end.
-        nearer: That of the most probable end before it, where a start takes the nearest end; else 0.
-        whole: The product of the probabilities of start, end and match.
-    """
-
-    span: Span
-    start: float
-    end: float
-    nearer: float
-    whole: float
 
 
 class TermWeights(Settings):
@@ -324,7 +315,7 @@ class MrcNer(Task[SpanRecord]):
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The candidates for which match and answerable are positive, and start and end above the lowest thresholds.
 
-        Six numbers each: the index of the first word in the row, how many follow, and those of `_Found`.
+        Six numbers each: the index of the first word in the row, how many follow, and those of `FoundSpan`.
         """
         candidate_BWS = batch.targets["candidate"]
         p = {name: logits[name].double().sigmoid() for name in self.weights}
@@ -354,7 +345,7 @@ class MrcNer(Task[SpanRecord]):
         self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
     ) -> FittedDecision:
         """The thresholds of starts and of ends."""
-        gold, found = _gold(records), self._found(records, rows, decoded)
+        gold, found = gold_spans(records), found_spans(records, rows, decoded, self.classes)
         counts = []
         for sentence, spans in found.items():
             start_M, end_M, nearer_M, _ = np.array([each[1:] for each in spans]).reshape(-1, 4).T
@@ -371,23 +362,23 @@ class MrcNer(Task[SpanRecord]):
         decision: FittedDecision | None,
     ) -> Scores:
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
-        gold, found = _gold(records), self._found(records, rows, decoded)
-        num_predicted = sum(len(_above(spans)) for spans in found.values())
+        gold, found = gold_spans(records), found_spans(records, rows, decoded, self.classes)
+        num_predicted = sum(len(predicted_spans(spans)) for spans in found.values())
         counts = self._counts(gold, found)
         once = asked_once(records, rows, self.classes)
-        num_candidates = _num_candidates(once)
+        num_asked = num_candidates(once)
         num_reached = sum(len(row["gold"]) // 2 for row in once)
         total = sum_counts(counts)
         metrics = {
             **span_scores(total),
-            "constant_f1": self._constant(records, gold, num_reached, num_candidates),
+            "constant_f1": constant_f1(records, gold, num_reached, num_asked, are_flat=self.config.spans == "flat"),
             "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
         }
         tuned_items = tuple[ItemCounts, ...]()
         if decision is not None:
             tuned_items = tuple(map(span_item, gold, self._counts(gold, found, decision.tuned)))
             metrics |= tuned_scores(tuned_items) | decision.metrics
-        one_class = num_predicted in (0, _num_candidates(rows))
+        one_class = num_predicted in (0, num_candidates(rows))
         items = tuple(map(span_item, gold, counts))
         return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
@@ -400,8 +391,8 @@ class MrcNer(Task[SpanRecord]):
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
         numbers = UNTUNED if decision is None else decision.used
-        found = self._found(records, rows, decoded)
-        predicted = {sentence: self._chosen(_above(spans, numbers)) for sentence, spans in found.items()}
+        found = found_spans(records, rows, decoded, self.classes)
+        predicted = {sentence: self._chosen(predicted_spans(spans, numbers)) for sentence, spans in found.items()}
         tagged = [record for record in records if not isinstance(record, QueryRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
             return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
@@ -413,61 +404,18 @@ class MrcNer(Task[SpanRecord]):
             ]
         )
 
-    def _found(
-        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> dict[str, list[_Found]]:
-        """What was decoded of each sentence."""
-        by_sentence: dict[str, list[_Found]] = {sentence_of(record): [] for record in records}
-        for row, of_row in zip(rows, decoded, strict=True):
-            sentence, type_ = asked(records[row["record"]], row["question"], self.classes)
-            for place in range(0, len(of_row), 6):
-                word, further, *probabilities = of_row[place : place + 6]
-                first, end = int(row["words"][int(word)]), int(row["words"][int(word + further)]) + 1
-                by_sentence[sentence].append(_Found((type_, first, end), *probabilities))
-        return by_sentence
-
-    def _chosen(self, spans: Iterable[_Found]) -> set[Span]:
-        """The predicted spans of a sentence; without overlaps if they are flat."""
-        best: dict[Span, float] = {}
-        for each in spans:
-            best[each.span] = max(each.whole, best.get(each.span, 0.0))
-        return without_overlaps(best) if self.config.spans == "flat" else set(best)
+    def _chosen(self, spans: Iterable[FoundSpan]) -> set[Span]:
+        """The predicted spans of a sentence."""
+        return distinct(spans, are_flat=self.config.spans == "flat")
 
     def _counts(
-        self, gold: Mapping[str, set[Span]], found: Mapping[str, Sequence[_Found]], numbers: Numbers = UNTUNED
+        self, gold: Mapping[str, set[Span]], found: Mapping[str, Sequence[FoundSpan]], numbers: Numbers = UNTUNED
     ) -> list[dict[str, Counts]]:
         """The counts of each sentence, with these numbers of the decision, or untuned."""
-        return [span_counts(spans, self._chosen(_above(found[sentence], numbers))) for sentence, spans in gold.items()]
-
-    def _constant(
-        self, records: Sequence[SpanRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int
-    ) -> float:
-        """The F1 of predicting every candidate; for flat spans, of predicting each word as a span of the best type."""
-        num_gold = sum(map(len, gold.values()))
-        if self.config.spans == "nested":
-            return Counts(num_reached, num_candidates - num_reached, num_gold - num_reached).f1
-        num_words = sum({sentence_of(record): len(record.words) for record in records}.values())
-        single = Counter(type_ for spans in gold.values() for type_, first, end in spans if end == first + 1)
-        best = max(single.values(), default=0)
-        return Counts(best, num_words - best, num_gold - best).f1
-
-
-def _gold(records: Sequence[SpanRecord]) -> dict[str, set[Span]]:
-    """The gold spans of each sentence."""
-    gold: dict[str, set[Span]] = {}
-    for record in records:
-        gold.setdefault(sentence_of(record), set()).update(gold_of(record))
-    return gold
-
-
-def _above(spans: Iterable[_Found], numbers: Numbers = UNTUNED) -> list[_Found]:
-    """The spans above the thresholds of a decision, or untuned."""
-    start, end = numbers["start"], numbers["end"]
-    return [each for each in spans if each.start > start and each.nearer <= end < each.end]
-
-
-def _num_candidates(rows: Sequence[Row]) -> int:
-    return sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
+        return [
+            span_counts(spans, self._chosen(predicted_spans(found[sentence], numbers)))
+            for sentence, spans in gold.items()
+        ]
 
 
 def _of_lasts(values_BW: Tensor, num_lengths: int) -> Tensor:
