@@ -29,7 +29,8 @@ class FittedDecision:
         tuned: The numbers that dev chose.
         untuned: Those without any tuning.
         is_used: Whether predictions use the tuned ones: dev has enough evidence that they are better.
-        support: The number of positives, or of items of the rarer kind, that they were fitted to.
+        support: The number of positives, or of items of the rarer kind, that they were fitted to; None for a run of an
+            older version that does not store it.
         on_dev: The value on dev with tuned numbers: cross-fitted, as that on the items that chose them flatters. With
             fewer than `NUM_FOLDS` positives, and of a rule that promises a limit, it is that on all of dev.
         calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
@@ -41,7 +42,7 @@ class FittedDecision:
     tuned: Numbers
     untuned: Numbers
     is_used: bool
-    support: int
+    support: int | None
     on_dev: float
     calibration: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
@@ -57,7 +58,8 @@ class FittedDecision:
         """What is stored beside the scores: the numbers, without those of single classes."""
         numbers = {name: value for name, value in self.tuned.items() if ":" not in name}
         if "threshold" in self.tuned:
-            numbers |= {"threshold_support": float(self.support), "threshold_used": self.used["threshold"]}
+            numbers |= {} if self.support is None else {"threshold_support": float(self.support)}
+            numbers["threshold_used"] = self.used["threshold"]
         return numbers
 
     def probabilities(self, probabilities_NC: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.floating]:
@@ -88,7 +90,7 @@ class FittedDecision:
         # Of older versions: a threshold that was tuned for F1.
         tuned, used = stored["threshold"], stored.get("threshold_used")
         untuned = {"threshold": untuned_threshold}
-        support = int(stored.get("threshold_support", 0))
+        support = int(stored["threshold_support"]) if "threshold_support" in stored else None
         return cls("f1", {"threshold": tuned}, untuned, used == tuned != untuned_threshold, support, float("nan"))
 
 

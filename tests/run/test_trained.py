@@ -110,6 +110,10 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     assert many is not None
     assert worse is not None
     assert FittedDecision.of({}, 0.5) is None
+    older = FittedDecision.of({"threshold": 0.01}, 0.5)
+    assert older is not None
+    assert chosen(older) == "threshold 0.5: the run does not store how many positives its tuned one, 0.01, was tuned on"
+    assert chosen(older, "tuned") == "threshold 0.01: tuned on dev, as chosen"
     assert chosen(few) == "threshold 0.5: dev has 2 positives, and needs 5 to tune one"
     assert chosen(many) == "threshold 0.3: tuned for f1 on 40 positives of dev"
     assert re.match(
