@@ -17,16 +17,18 @@ import re
 import secrets
 import shutil
 import socket
+import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, counted, first_line, meant
-from dice_ray.files import store_url
+from dice_ray.files import lock, store_url
 from dice_ray.output import redirected
 from dice_ray.run import ray_internals
 from dice_ray.run.signals import postponed
@@ -59,7 +61,13 @@ ACCELERATOR = "accelerator_type:"
 """With the name of a kind of GPU, Ray's resource of the machines that have it."""
 FOLDER = "DICE_RAY_FOLDER"
 """Environment variable with the driver's working directory, for processes on Ray."""
-_SOCKET = "/dice_ray-xxxxxxxx/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
+_PASSED = (
+    *("DICE_RAY_CACHE", "DICE_RAY_DATA", "DICE_RAY_RUNS", "DICE_RAY_VERBOSE"),
+    *("HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_HUB_DISABLE_XET", "HF_ENDPOINT"),
+    *("HF_DATASETS_CACHE", "HF_DATASETS_OFFLINE", "HF_MODULES_CACHE", "HF_XET_CACHE"),
+)
+"""Environment variables that other machines get: those that say where files are, and none that may hold a secret."""
+_SOCKET = "/dice_ray-xxxxxxxx/ray/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 """A socket of a Ray that is started here, below the folder of temporary files (Ray 2.60)."""
 _LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
 """The bytes that the path of a socket can have at most."""
@@ -193,10 +201,10 @@ def started(
     address = prepare(address)
     import ray
 
-    scratch = _scratch()
-    local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     cluster: Cluster | None = None
-    with redirected(log):
+    with _scratch() as scratch, redirected(log):
+        # Ray lets everyone write to the folder that it gets (2.60): they could replace its sockets.
+        local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch / "ray")}
         try:
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
@@ -215,22 +223,35 @@ def started(
             ray_internals.free_handles(gcs_answers=cluster is None or cluster.lost != "gcs_server")
             if address != RUNNING:
                 ray.shutdown()
-            shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _scratch() -> Path:
-    """A new temporary folder, in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS."""
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """A temporary folder for this user alone; those that killed drivers have left are removed first.
+
+    It is in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS.
+    """
     is_short = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= _LONGEST_SOCKET
-    return Path(tempfile.mkdtemp(prefix="dice_ray-", dir=None if is_short else "/tmp"))
+    parent = Path(tempfile.gettempdir() if is_short else "/tmp")
+    for left in parent.glob("dice_ray-*/lock"):
+        with suppress(OSError, RunError):
+            # A new folder may be one that another driver is about to lock; and others may not lead us to our own files.
+            found = left.parent.lstat()
+            is_ours = found.st_uid == os.getuid() and found.st_mode == stat.S_IFDIR | 0o700
+            if is_ours and time.time() - found.st_mtime > 60:
+                with lock(left.parent):
+                    shutil.rmtree(left.parent, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="dice_ray-", dir=parent))
+    try:
+        with lock(folder):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def surroundings() -> dict[str, str]:
-    """The variables that give paths, `$DICE_RAY_DATA` and the like the same meaning on Ray as in this process.
-
-    Tokens are left out: a cluster has its own.
-    """
-    names = [name for name in os.environ if name.startswith(("DICE_RAY_", "HF_")) and "TOKEN" not in name]
-    return {name: os.environ[name] for name in names} | {FOLDER: str(Path.cwd())}
+    """The variables that give paths, `$DICE_RAY_DATA` and the like the same meaning on Ray as in this process."""
+    return {name: os.environ[name] for name in _PASSED if name in os.environ} | {FOLDER: str(Path.cwd())}
 
 
 def enter(surroundings: Mapping[str, str]) -> None:

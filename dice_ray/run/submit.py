@@ -13,7 +13,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import shlex
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -92,10 +94,11 @@ def submit(
         BusyError: A job of this name has not ended.
         RunError: No cluster answers, or it refuses the job.
     """
-    folder, excluded = Path.cwd(), list(_LEFT_BEHIND)
+    folder = Path.cwd()
+    excluded = [*_LEFT_BEHIND, *_ignored_by_git(folder)]
     if runs != folder and runs.is_relative_to(folder):
         excluded.append(f"/{runs.relative_to(folder)}")
-    _check_size(folder, excluded)
+    _check_files(folder, excluded)
     with _asked(address) as client:
         details = client.list_jobs()
         ours = [
@@ -203,21 +206,38 @@ def _job(details: JobDetails, folder: Path) -> Job:
     )
 
 
-def _check_size(folder: Path, excluded: Sequence[str]) -> None:
-    """The files that would be sent must not exceed what the server takes; the first file too many ends the count.
+def _ignored_by_git(folder: Path) -> list[str]:
+    """Patterns of what git ignores, also by a file above the folder or of the user's own, which Ray does not read."""
+    with suppress(FileNotFoundError):
+        listing = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        found = subprocess.run(["git", "-C", folder, *listing], capture_output=True, check=False).stdout
+        return ["/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", name) for name in os.fsdecode(found).split("\0") if name]
+    return []
+
+
+def _check_files(folder: Path, excluded: Sequence[str]) -> None:
+    """The files that would be sent must lie in the folder and not exceed what the server takes.
 
     Raises:
-        InputError: They do.
+        InputError: One is a link out of the folder, or they are too large; the first one ends the visits.
     """
     size, largest = 0, ray_internals.max_job_bytes()
+    inside = folder.resolve()
+    how = "name what it does not need in .gitignore or .rayignore"
 
     def add(path: Path) -> None:
         nonlocal size
+        target = path.resolve()
+        if path.is_symlink() and (not target.is_relative_to(inside) or path.is_relative_to(target)):
+            raise InputError(
+                f"the files that a job gets must lie in the working directory {folder}, and {path.relative_to(folder)} "
+                f"is a link to {target}: {how}, or submit from another folder"
+            )
         size += path.stat().st_size if path.is_file() else 0
         if size > largest:
             raise InputError(
                 f"the files that a job gets must be at most {largest >> 20} MiB, and those of the "
-                f"working directory {folder} are more: name what it does not need in .gitignore or .rayignore, submit "
+                f"working directory {folder} are more: {how}, submit "
                 "from another folder, or put large data into $DICE_RAY_DATA on the cluster"
             )
 

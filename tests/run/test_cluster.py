@@ -15,12 +15,13 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray import files
 from dice_ray.errors import InputError
 from dice_ray.run import cluster
 from tests.machines import machines
 
 LISTENERS = """
-import os, sys
+import os, stat, sys
 from pathlib import Path
 
 if "first" in sys.argv:
@@ -31,6 +32,7 @@ from dice_ray.run import cluster
 with cluster.started(num_cpus=1, log=Path("log.txt")) as ray:
     print("Ray has words")
     os.system("echo and its children too")
+    print(oct(stat.S_IMODE(ray.scratch.stat().st_mode)), [each.name for each in ray.scratch.iterdir()])
     me = psutil.Process()
     tree = [me, *me.children(recursive=True)]
     sockets = [socket for process in tree for socket in process.net_connections("inet")]
@@ -67,8 +69,28 @@ def test_ray_is_quiet_and_listens_on_loopback_alone(
     done = python(LISTENERS, tmp_path, imported, TMPDIR=str(tmp_path_factory.mktemp("longer-than-a-socket-may-be")))
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["True ['127.0.0.1'] 1 False", "0"]
-    assert (tmp_path / "log.txt").read_text().splitlines()[:2] == ["Ray has words", "and its children too"]
+    log = (tmp_path / "log.txt").read_text().splitlines()
+    assert log[:2] == ["Ray has words", "and its children too"]
+    assert "0o700 ['lock', 'ray']" in log, "Ray's sockets lie where nobody else can replace them"
     assert [path.name for path in tmp_path.iterdir()] == ["log.txt"], "nothing else stands in home"
+
+
+def test_what_killed_drivers_left_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And neither what a living one holds, nor what may be a new one's, nor what another user leads us to."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(cluster, "_SOCKET", "")
+    own = tmp_path / "own"
+    for folder in (own, *(tmp_path / f"dice_ray-{name}" for name in ("dead", "open", "alive", "new"))):
+        folder.mkdir(mode=0o700)
+        (folder / "lock").write_text("kept")
+        os.utime(folder, (0, 0))
+    os.utime(tmp_path / "dice_ray-new")
+    (tmp_path / "dice_ray-open").chmod(0o777)
+    (tmp_path / "dice_ray-link").symlink_to(own)
+    with files.lock(tmp_path / "dice_ray-alive"), cluster._scratch() as scratch:
+        left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"own", scratch.name, *(f"dice_ray-{name}" for name in ("alive", "link", "new", "open"))}
+    assert (own / "lock").read_text() == "kept"
 
 
 def test_a_ray_on_loopback_joins_no_cluster(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ import requests
 
 from dice_ray import api
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.run.submit import _entrypoint
+from dice_ray.run import ray_internals
+from dice_ray.run.submit import _entrypoint, _ignored_by_git
 from dice_ray.tuning.ledger import ledger_in
 from tests.machines import Head, head
 
@@ -33,7 +34,7 @@ from dice_ray.losses.cross_entropy import CrossEntropyLoss
 import helper
 
 def build(facts):
-    while not os.path.exists(os.environ["DICE_RAY_TEST_GO"]):
+    while not os.path.exists(helper.GO):
         time.sleep(0.1)
     return CrossEntropyLoss(facts.link)
 
@@ -70,12 +71,12 @@ def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> No
     And a job that `ray job stop` kills as its default is, before it has ended by itself, or a token that is sent along.
     """
     Path("mine.py").write_text(LOSS)
-    Path("helper.py").write_text("LEAST = 1e-3\n")
-    Path(".env").write_text("hidden")
     runs, go = tmp_path / "runs", tmp_path / "go"
+    Path("helper.py").write_text(f"LEAST = 1e-3\nGO = {str(go)!r}\n")
+    Path(".env").write_text("hidden")
     submit = (DICE_RAY, "submit", "--runs", str(runs), "--follow", "--")
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, head(Path(scratch)) as cluster:
-        given = {**cluster.environment, "DICE_RAY_TEST_GO": str(go), "HF_TOKEN": "a secret"}
+        given = {**cluster.environment, "HF_TOKEN": "a secret"}
         with started(*submit, *TUNE, **given) as following:
             assert following.stdout is not None
             assert following.stdout.readline() == f"search: submitted as job search; results in {runs}/search\n"
@@ -188,6 +189,18 @@ def test_what_is_no_cluster_is_told_in_one_line(no_ray: str, tmp_path: Path, mon
         submit(no_ray)
 
 
+def test_what_git_ignores_by_a_file_above_the_folder_is_not_sent(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / ".gitignore").write_text("*.pem\n")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for name in ("a [1].pem", "kept.py"):
+        (folder / name).touch()
+    sent: list[str] = []
+    ray_internals.visit_packed(folder, _ignored_by_git(folder), lambda path: sent.append(path.name))
+    assert sent == ["work", "kept.py"]
+
+
 def test_what_a_job_cannot_have_is_refused_before_it_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def submit(*presets: str, **given: Any) -> None:
         api.submit(["tune"], presets, **{"name": "a", "address": "http://127.0.0.1:9", **given})
@@ -224,6 +237,13 @@ def test_what_a_job_cannot_have_is_refused_before_it_is_sent(tmp_path: Path, mon
     Path(".gitignore").write_text("ignored/\n")
     with pytest.raises(RunError, match="nothing does"):  # none of them counts
         submit()
+    for target in (Path("/home/me/key.pem"), Path("..")):
+        Path("link").symlink_to(target)
+        with pytest.raises(
+            InputError, match=f"must lie in the working .* and link is a link to {target.resolve()}: name"
+        ):
+            submit()
+        Path("link").unlink()
     with Path("data.tsv").open("wb") as file:
         file.truncate(101 << 20)
     told = output(started(DICE_RAY, "submit", "--", "resume", "search"))
