@@ -12,6 +12,7 @@ Three rules keep a folder usable after any kill or power cut:
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -22,10 +23,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from dice_ray.errors import BusyError, InputError, RunError
+from dice_ray.errors import BusyError, InputError, RunError, first_line
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 RUNS: Final = "DICE_RAY_RUNS"
 """Environment variable: the folder of runs, or the URL of their store."""
 _DEFAULT: Final = "dice_ray_runs"
+_ANSWER_SECONDS: Final = 30
 # A parameter of a URL whose name says that its value is secret.
 _SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
 _LINE: Final = re.compile(r', "crc32": "([0-9a-f]{8})"\}$')
@@ -171,9 +174,18 @@ def is_url(text: str) -> bool:
 
 
 def store_url() -> str | None:
-    """The URL of the store; None where the folder of runs is one that all machines see."""
+    """The URL of the store; None where the folder of runs is one that all machines see.
+
+    Raises:
+        InputError: It is no URL of a store that can be written to.
+    """
     named = os.environ.get(RUNS, "")
-    return named if is_url(named) else None
+    if not is_url(named):
+        return None
+    if not re.match(r"(?!https?:)[a-zA-Z][\w.+-]*://+[^/]", named):
+        must = "must be a folder, or the URL of a store that can be written to, such as s3://BUCKET/FOLDER"
+        raise InputError(f"{RUNS} {must}, got {without_password(named)}")
+    return named
 
 
 def runs_folder() -> Path:
@@ -186,17 +198,65 @@ def runs_folder() -> Path:
 
 @lru_cache(maxsize=4)
 def opened(url: str) -> tuple[FileSystem, str]:
-    """The file system of a URL, or of an absolute path, and the path in it."""
+    """The file system of a URL, or of an absolute path, and the path in it.
+
+    The first request is made by a thread: the libraries of some stores retry for minutes, deaf to Ctrl-C and SIGTERM.
+
+    Raises:
+        InputError: No installed package knows this kind of URL.
+        OSError: Nothing answers.
+    """
+    answers: list[tuple[FileSystem, str] | Exception] = []
+
+    def ask() -> None:
+        try:
+            filesystem, path = _file_system(url)
+            filesystem.get_file_info(path)
+            answers.append((filesystem, path))
+        except Exception as error:  # noqa: BLE001  raised below, by the thread that asked
+            answers.append(error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(_ANSWER_SECONDS)
+    answer = answers[0] if answers else TimeoutError(f"it must answer within {_ANSWER_SECONDS:g} s")
+    if isinstance(answer, OSError):
+        raise OSError(f"nothing answers at {without_password(url)}: {first_line(answer)}") from answer
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+def _file_system(url: str) -> tuple[FileSystem, str]:
     import fsspec
     from pyarrow import ArrowInvalid
     from pyarrow.fs import FileSystem, FSSpecHandler, PyFileSystem
 
+    if url.startswith(("gs://", "gcs://")) and "retry_limit_seconds" not in url:  # otherwise 15 minutes
+        url += f"{'&' if '?' in url else '?'}retry_limit_seconds=60"
     try:
         filesystem, path = FileSystem.from_uri(url)
     except ArrowInvalid:  # a kind of store that pyarrow does not know itself
-        other, path = fsspec.core.url_to_fs(url)
+        try:
+            other, path = fsspec.core.url_to_fs(url)
+        except (ValueError, ImportError) as error:
+            why = f"no installed package knows this kind of URL: {first_line(error)}"
+            raise InputError(f"{without_password(url)}: {why}") from error
         filesystem = PyFileSystem(FSSpecHandler(other))
     return filesystem, path.rstrip("/")
+
+
+def disk_error(error: OSError) -> str:
+    """An error of the operating system with the file, or where the disk is full and it names none, the full folders."""
+    if error.errno is None:
+        return str(error)
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) and not names:
+        cache = os.environ.get("DICE_RAY_CACHE") or Path.home()
+        folders = {Path.cwd(), runs_folder().absolute(), Path(cache), Path(tempfile.gettempdir())}
+        existing = {next(path for path in (folder, *folder.parents) if path.exists()) for folder in folders}
+        names = sorted(str(path) for path in existing if shutil.disk_usage(path).free < 1 << 20)
+    return ": ".join([os.strerror(error.errno), *([", ".join(names)] if names else [])])
 
 
 def joined(url: str, name: str) -> str:

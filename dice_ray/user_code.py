@@ -91,7 +91,7 @@ def module_at(where: str) -> ModuleType:
         raise InputError(f"{where} must be an existing file")
     try:
         return _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(
             f"{where} must be a module that can be imported, and raised {reason_of(error)} (the current folder is "
             f"{Path.cwd()})"

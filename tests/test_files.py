@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from dice_ray.errors import RunError
-from dice_ray.files import check_output, lock, without_password, write_atomically, write_output
+from dice_ray import files
+from dice_ray.errors import InputError, RunError
+from dice_ray.files import check_output, lock, store_url, without_password, write_atomically, write_output
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
@@ -63,6 +67,37 @@ def test_an_output_may_be_a_pipe(tmp_path: Path) -> None:
     assert os.read(reader, 100) == b"to the pipe"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("url", ["://", "s3://", "http://127.0.0.1/runs", "9a://b"])
+def test_what_is_no_store_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICE_RAY_RUNS", url)
+    with pytest.raises(InputError, match=f"DICE_RAY_RUNS must be a folder, or the URL of a store .*, got {url}$"):
+        store_url()
+    monkeypatch.setenv("DICE_RAY_RUNS", "s3://bucket")
+    assert store_url() == "s3://bucket"
+
+
+def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its library would retry for 15 minutes, deaf to Ctrl-C."""
+    monkeypatch.setattr(files, "_ANSWER_SECONDS", 0.2)
+    with pytest.raises(OSError, match=r"nothing answers at gs://no-bucket/runs: it must answer within 0.2 s"):
+        files.opened("gs://no-bucket/runs")
+    with pytest.raises(
+        InputError, match="ftp9://host/runs: no installed package knows this kind of URL: Protocol not known"
+    ):
+        files.opened("ftp9://host/runs")
+
+
+def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The system names no file where a write fails, and Python's text begins with [Errno 28]."""
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setenv("DICE_RAY_RUNS", str(tmp_path / "runs"))
+    free = {tmp_path: 0}
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=free.get(path, 1 << 30)))
+    assert files.disk_error(error) == f"No space left on device: {tmp_path}"
+    assert files.disk_error(FileNotFoundError(errno.ENOENT, "", "a.txt")) == "No such file or directory: a.txt"
+    assert files.disk_error(OSError("it must answer")) == "it must answer"
 
 
 def test_no_password_is_shown() -> None:

@@ -122,11 +122,13 @@ def test_an_unknown_function_names_the_functions_of_the_file(written: Callable[[
         ("nowhere.py:space", "nowhere.py must be an existing file"),
         ("space", "as module:function or file.py:function, got 'space'"),
         ("mine.py:f", r"^/.*mine.py must be a module that can be imported, and raised SyntaxError: "),
+        ("leaves.py:f", r"^/.*leaves.py must be a module that can be imported, and raised SystemExit: "),
         ("mine:f", r"^/.*mine.py must be a module that can be imported, and raised SyntaxError: "),
     ],
 )
 def test_an_address_that_leads_nowhere(written: Callable[[str, str], Path], address: str, message: str) -> None:
     written("mine.py", "def f(:")
+    written("leaves.py", "raise SystemExit")
     with pytest.raises(InputError, match=message):
         load(address)
 

@@ -21,6 +21,7 @@ from dice_ray.cli.printing import print_text
 from dice_ray.cli.results import compare, evaluate, export, export_optuna, export_preset, predict, report, runs, ui
 from dice_ray.cli.training import SUBMITTED, ablate, doctor, resume, submit, train, tune
 from dice_ray.errors import DiceRayError, cut
+from dice_ray.files import disk_error
 from dice_ray.run.signals import interrupt
 
 app = typer.Typer(
@@ -230,7 +231,8 @@ def main() -> None:
     except (DiceRayError, OSError) as error:
         if "--debug" in own:
             raise
-        print_text(f"dice-ray: {cut(str(error))}", err=True)
+        message = str(error) if isinstance(error, DiceRayError) else disk_error(error)
+        print_text(f"dice-ray: {cut(message)}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
     except KeyboardInterrupt:  # before a command, or while it ends
         sys.exit(130)

@@ -120,8 +120,6 @@ def _explained(url: str, setting: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise DataError(f"{must}, and there is none: {first_line(error)}") from error
-    except ImportError as error:
-        raise DataError(f"{must}, and no installed package knows this kind of URL: {first_line(error)}") from error
     except Exception as error:
         if type(error).__module__ == "builtins" and not isinstance(error, OSError | ValueError):
             raise  # an error of this program

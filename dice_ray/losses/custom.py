@@ -112,6 +112,9 @@ class CustomConfig(LossBranch):
             target = load(self.target)
         except (InputError, UnknownNameError) as error:
             return [Problem(f"{path}.target", f"must be the address of a function, and: {error}")]
+        if self.form == "builder" and inspect.isbuiltin(target):
+            must = "must be a function or class in Python that takes the facts of a term and returns a Loss"
+            return [Problem(f"{path}.target", must, self.target)]
         if self.form == "function" and facts.link == "position":
             return [Problem(f"{path}.form", "must be builder for a term over positions", self.form)]
         first = ("facts",) if self.form == "builder" else () if inspect.isclass(target) else ("logits", "targets")

@@ -50,7 +50,7 @@ class Space:
         within: Any = trial if self.num_rows is None else _WithinRows(trial, self.num_rows)
         try:
             returned: Any = function(within)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise InputError(f"the space {self.address} must suggest a trial, and raised {reason_of(error)}") from error
         if returned is not None:
             raise InputError(

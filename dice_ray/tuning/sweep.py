@@ -59,7 +59,7 @@ class SweepPlan(Plan):
     seeds_option = "--seed"
     kind: Literal["sweep"] = "sweep"
     space: Address
-    trials: int = Field(ge=1)
+    trials: int = Field(ge=1, le=1_000_000)
     sampler: Address = "tpe"
     scheduler: Address = "asha"
     objectives: tuple[str, ...] = ()
@@ -146,7 +146,7 @@ class SweepPlan(Plan):
         if more["seeds"] < self.seeds or more["top"] < self.top:
             planned, got = f"{self.seeds} and {self.top}", f"{more['seeds']} and {more['top']}"
             raise InputError(f"--seeds and --top must be at least those of {self.name}, {planned}, got {got}")
-        return self.model_copy(update={"trials": self.trials + more_trials, **more})
+        return self.checked(**(dict(self) | {"trials": self.trials + more_trials, **more}))
 
     def changed(self, stored: SweepPlan) -> list[str]:
         """What keeps it from extending a stored plan by trials, seeds, or more of the best: each value then and now.

@@ -75,3 +75,5 @@ def test_wrong_parameters_are_a_problem_before_the_first_step() -> None:
     assert "missing a required argument: 'targets'" in problem.must
     (problem,) = CustomConfig(target=f"{__name__}:MODULE", form="function").problems(facts, "loss.custom")
     assert (problem.path, problem.got) == ("loss.custom.target", f"{__name__}:MODULE(input)")
+    (problem,) = CustomConfig(target="os:system").problems(facts, "loss.custom")
+    assert problem.must.startswith("must be a function or class in Python")

@@ -21,6 +21,9 @@ def rate(trial):
 def wrong(trial):
     trial.suggest_float("training.lr", "low", 1)
 
+def leave(trial):
+    raise SystemExit
+
 def constants(trial):
     return {"training.lr": 1}
 """
@@ -49,6 +52,10 @@ def test_a_space_that_returns_something_is_refused(file: Path) -> None:
 def test_a_space_that_raises_names_itself_and_why(file: Path) -> None:
     with pytest.raises(InputError, match=r"mine.py:wrong must suggest a trial, and raised TypeError: '>' not"):
         Space(f"{file}:wrong")(FixedTrial({}))
+    with pytest.raises(
+        InputError, match="must suggest a trial, and raised SystemExit"
+    ):  # it ended the command silently
+        Space(f"{file}:leave")(FixedTrial({}))
 
 
 def test_an_edited_file_is_read_again_but_not_while_it_is_searched(file: Path) -> None:

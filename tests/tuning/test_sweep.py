@@ -15,7 +15,7 @@ import pytest
 
 from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.errors import DataError
+from dice_ray.errors import ConfigError, DataError
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import runner, samplers
@@ -354,3 +354,10 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
     assert not plan.model_copy(update={"seeds": 3, "top": 5}).changed(plan)
     assert plan.model_copy(update={"seeds": 1, "trials": 9}).changed(plan)
     assert plan.model_copy(update={"seed": 1, "trials": 9}).changed(plan)
+
+
+def test_the_number_of_trials_has_a_bound(plan: SweepPlan, ledger: Ledger) -> None:
+    """The ids of 1e20 trials were made for a minute and a half, without a word."""
+    assert plan.grown(ledger, None, 2, None, None).trials == plan.trials + 2
+    with pytest.raises(ConfigError, match=r"trials: must be less than or equal to 1000000, got "):
+        plan.grown(ledger, None, 10**20, None, None)
