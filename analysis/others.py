@@ -7,8 +7,9 @@ frame of a study, so that comparison, verdict, tables and figures are those of a
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pandas as pd
@@ -26,8 +27,12 @@ _BASELINES: Final = ("baseline", "base", "default", "control", "cross_entropy", 
 _FAMILIES: Final = ("params.", "metrics.", "tags.")
 _MOST_ARMS: Final = 30
 _MISSING: Final = ("", "nan", "na", "n/a", "none", "null", "-", "<na>")
-_RUNNING: Final = ("running", "scheduled", "unfinished")
-_BROKEN: Final = ("failed", "killed", "crashed", "error")
+_RUNNING: Final = ("running", "scheduled", "unfinished", "waiting")
+_BROKEN: Final = ("failed", "killed", "crashed", "error", "fail", "pruned")
+_STATES: Final = ("status", "tags.state", f"tags.{schema.STATE}")
+"""Columns of a run's state; a pruned trial of Optuna's `MLflowCallback` or of ours is FINISHED for MLflow."""
+_DIRECTIONS: Final = ("tags.direction", "tags.optuna.study_direction")
+"""Tags in which Optuna's `MLflowCallback` and MLflow's storage for Optuna say which values are better."""
 _IGNORED: Final = re.compile(r"(.*[_./ ])?(id|uuid|name|dir|path|file|host|user|time|date|start|end|version|notes?)")
 """Settings that may differ between arms: they name a run, or say where and when it ran."""
 _NUM_NAMED: Final = 5
@@ -55,8 +60,25 @@ class Columns:
     where: Mapping[str, str] | None = None
     lower_is_better: bool | None = None
 
+    def words(self) -> list[str]:
+        """The options of the command line that ask for them."""
+        columns = {"arm": self.arm, "seed": self.seed, "metric": self.metric, "baseline": self.baseline, "by": self.by}
+        given = [(option, value) for option, value in columns.items() if value is not None]
+        given += [("where", f"{column}={value}") for column, value in (self.where or {}).items()]
+        return [
+            *(word for option, value in given for word in (f"--{option}", value)),
+            *(["--lower-is-better"] if self.lower_is_better else []),
+        ]
 
-def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, command: str = "") -> Findings:
+
+def findings_of(
+    table: pd.DataFrame,
+    asked: Columns,
+    name: str,
+    source: str,
+    command: Sequence[str] = (),
+    row_names: Sequence[str] = (),
+) -> Findings:
     """The findings of a table of runs.
 
     Args:
@@ -65,7 +87,8 @@ def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, com
         asked: Which column says what.
         name: Of the comparison.
         source: Where the runs are from, in words.
-        command: That makes the same comparison.
+        command: The words of the command that makes the comparison, without the options of the columns.
+        row_names: What each row is called where it is shown, as `line 2` of a file; by default `row 1` and so on.
 
     Raises:
         UnknownNameError: There is no such column, or no such arm.
@@ -74,25 +97,30 @@ def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, com
     table = table.set_axis([str(column) for column in table.columns], axis=1).reset_index(drop=True)
     if twice := sorted(set(table.columns[table.columns.duplicated()])):
         raise InputError(f"each column must have a name of its own, and {source} has two named {', '.join(twice)}")
+    row_names = row_names or [f"row {number + 1}" for number in table.index]
     metric = _column(table, asked.metric, "metrics.")
-    table, metric_name = _chosen(table, asked.where or {}), _short(metric)
+    metric_name = _short(metric)
+    direction = _direction_of_optuna(table, metric_name)
+    table = _chosen(table, asked.where or {})
     by = asked.by and _column(table, asked.by)
-    settings = _settings(table, {metric, by, "id", "status"})
+    settings = _settings(table, {metric, by, "id", *_STATES})
     seed = _column(table, asked.seed) if asked.seed else _guessed_seed(table, settings, asked.arm)
     arm = _column(table, asked.arm) if asked.arm else _guessed_arm(table, settings, seed, by)
     keys = [arm, seed, *([by] if by else [])]
     rows = table[~_is_missing(table[keys]).any(axis="columns")]
     arms, seeds = rows[arm].map(_as_name), _as_numbers(rows[seed])
-    values, states = _values(rows[metric], metric_name), _states(rows)
+    values, states = _values(rows[metric], metric_name, row_names), _states(rows)
     _check(arms, rows[seed], values, states, arm, seed, metric_name)
     baseline = _baseline(arms, asked.baseline, arm)
     places = rows[by].map(_as_name) if by else None
-    label = catalogue.label_of_others(metric_name, asked.lower_is_better)
+    lower = direction == "minimize" if asked.lower_is_better is None and direction else asked.lower_is_better
+    label = catalogue.label_of_others(metric_name, lower)
+    pinned = replace(asked, arm=asked.arm or arm, seed=asked.seed or seed, baseline=baseline)
     score = values.where(states == "done")
     settings = [each for each in settings if each not in keys]
     cells = pd.DataFrame(
         {
-            "id": rows["id"].map(str) if "id" in rows else [f"row {number + 1}" for number in rows.index],
+            "id": rows["id"].map(str) if "id" in rows else [row_names[number] for number in rows.index],
             "parent": name,
             "name": arms + "/" + rows[seed].map(_as_name),
             "kind": "cell",
@@ -114,7 +142,7 @@ def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, com
         _how(asked, arm, seed, baseline, by, len(rows), source),
         *_left_out(table, rows, arm, seed),
         *(each for place, group in groups for each in _faults(group, label, baseline, rows[seed], str(place))),
-        *_direction(label, metric_name),
+        *_direction(label, metric_name, direction),
     ]
     parent = {
         "id": name,
@@ -125,7 +153,7 @@ def findings_of(table: pd.DataFrame, asked: Columns, name: str, source: str, com
         schema.tag_column(schema.COMPARED): source,
         schema.tag_column(schema.COMPARED_BY): _short(arm),
         schema.tag_column(schema.CAUTIONS): "\n".join(sentences),
-        schema.tag_column(schema.COMMAND): command,
+        schema.tag_column(schema.COMMAND): shlex.join([*command, *pinned.words()]) if command else "",
     }
     frame = pd.concat([pd.DataFrame([parent]), cells], ignore_index=True)
     never = pd.to_datetime(pd.Series(None, frame.index), utc=True)
@@ -241,7 +269,7 @@ def _as_numbers(seeds: pd.Series[Any]) -> pd.Series[int]:
     return names.map(order).astype("int64")
 
 
-def _values(column: pd.Series[Any], metric: str) -> pd.Series[float]:
+def _values(column: pd.Series[Any], metric: str, row_names: Sequence[str]) -> pd.Series[float]:
     """The scores; NaN for a run without one.
 
     Raises:
@@ -252,24 +280,30 @@ def _values(column: pd.Series[Any], metric: str) -> pd.Series[float]:
     numbers = pd.to_numeric(column.mask(empty), errors="coerce").astype("float64")
     wrong = column[numbers.isna() & is_text & ~empty]
     if len(wrong):
-        raise InputError(f"{metric} must be a number, got {shown(wrong.iloc[0])} in row {wrong.index[0] + 1}")
+        raise InputError(f"{metric} must be a number, got {shown(wrong.iloc[0])} in {row_names[wrong.index[0]]}")
     return numbers.replace([float("inf"), float("-inf")], float("nan"))
 
 
 def _states(rows: pd.DataFrame) -> pd.Series[str]:
     """done, failed or unfinished; done where the table has no status."""
-    if "status" not in rows:
-        return pd.Series("done", rows.index)
-    status = rows["status"].astype("str").str.lower()
+    status = _faulty_status(rows).str.lower()
     return status.map(lambda each: "failed" if each in _BROKEN else "unfinished" if each in _RUNNING else "done")
+
+
+def _faulty_status(rows: pd.DataFrame) -> pd.Series[str]:
+    """The status of each run that failed or has not ended; empty for the others."""
+    found = pd.Series("", rows.index)
+    for column in (each for each in _STATES if each in rows):
+        status = rows[column].astype("str")
+        found = found.mask(status.str.lower().isin((*_BROKEN, *_RUNNING)), status)
+    return found
 
 
 def _reasons(rows: pd.DataFrame, states: pd.Series[str], score: pd.Series[float], metric: str) -> list[str | None]:
     """Why a run has no score; None for one that has."""
-    status = rows.get("status", states)
     return [
         None if has_score else f"no finite value of {metric}" if state == "done" else f"its status is {of}"
-        for has_score, state, of in zip(score.notna(), states, status, strict=True)
+        for has_score, state, of in zip(score.notna(), states, _faulty_status(rows), strict=True)
     ]
 
 
@@ -380,7 +414,17 @@ def _faults(cells: pd.DataFrame, metric: str, baseline: str, names: pd.Series[An
         yield f"{on}Not paired, since they share no seed with {baseline}: {_listed(alone)}."
 
 
-def _direction(label: str, metric: str) -> Iterator[str]:
+def _direction_of_optuna(table: pd.DataFrame, metric: str) -> str | None:
+    """`minimize` or `maximize`, where Optuna stored it; None where dice_ray knows the metric."""
+    values = pd.concat([pd.Series(dtype=str), *(table[tag] for tag in _DIRECTIONS if tag in table)]).dropna()
+    found = set(values.map(lambda value: str(value).lower()))
+    is_known = catalogue.metric(metric) != catalogue.Metric()
+    return next(iter(found)) if not is_known and found in ({"minimize"}, {"maximize"}) else None
+
+
+def _direction(label: str, metric: str, of_optuna: str | None) -> Iterator[str]:
     """Which way is better, of a metric that dice_ray does not know."""
-    if label == metric and catalogue.metric(metric) == catalogue.Metric():
+    if of_optuna:
+        yield f"Which {metric} is better is that of the Optuna study: {of_optuna}."
+    elif label == metric and catalogue.metric(metric) == catalogue.Metric():
         yield f"A higher {metric} is taken as better: its name says nothing else (--lower-is-better says the other)."

@@ -19,6 +19,7 @@ from hypothesis import settings
 
 from tests.kept_ray import KEPT, KeptRay
 from tests.standing import standing
+from tests.tracking.servers import Server
 from tests.tracking.stores import copied
 
 REPOSITORY = Path(__file__).parents[1]
@@ -186,6 +187,15 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     Writer("first", f"sqlite:///{file}").close()
     return file
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[Server]:
+    """One server for all tests: it starts in 5 s on an idle core, so each test starts it if needed and leaves it on."""
+    folder = tmp_path_factory.mktemp("server")
+    server = Server(folder, copied(migrated, folder))
+    yield server
+    server.stop()
 
 
 @pytest.fixture

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
-import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.api import library
 from dice_ray.api.reports import stored_comparison
-from dice_ray.errors import InputError, RefusedError, first_line
+from dice_ray.errors import InputError, RefusedError, RunError, first_line
 from dice_ray.files import runs_folder
 from dice_ray.run.names import check_name, valid_name
 
@@ -60,6 +63,10 @@ class Compared:
 
     def report(self) -> Report:
         """Verdict, tables and figures, to show in a notebook or to write."""
+        return self._report
+
+    @cached_property
+    def _report(self) -> Report:
         from analysis import report as reports
 
         return reports.report(self.findings)
@@ -107,19 +114,19 @@ def compare(
     library.folder_of("analysis")
     from analysis.others import Columns, findings_of
 
-    experiment, table, told = _read(source)
+    experiment, table, row_names, told = _read(source)
     if write_back and (experiment is None or name is None):
         raise InputError("write_back must have an MLflow experiment to write to, and a name for the comparison")
     chosen = _chosen(where)
     if name is not None:
-        folder = runs_folder() / check_name(name)
-        if folder.exists() and stored_comparison(name) is None and any(folder.iterdir()):
-            raise RefusedError(f"{folder} holds something else than a comparison: choose another --name")
+        _check_is_free(check_name(name))
     asked = Columns(metric, arm, seed, baseline, by, chosen, lower_is_better)
-    command = "" if told is None else _command(told, asked, name)
+    command = [] if told is None else ["dice-ray", "compare", told, *(["--name", name] if name else [])]
     shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
-    compared = Compared(name or "comparison", findings_of(table, asked, name or "comparison", shown, command))
+    found = findings_of(table, asked, name or "comparison", shown, command, row_names)
+    compared = Compared(name or "comparison", found)
     if name is not None:
+        compared.report()  # first: what cannot be shown is not stored
         _store(compared, name)
         if write_back and experiment is not None:
             _write_back(compared, experiment)
@@ -131,6 +138,25 @@ def default_name(source: str) -> str:
     return f"{valid_name(Path(source).stem)}-compared"
 
 
+def _check_is_free(name: str) -> None:
+    """Check that a comparison of this name would hide nothing else.
+
+    Raises:
+        RefusedError: The folder of that name, or the experiment in MLflow, is that of something else.
+    """
+    from dice_ray.tracking.reader import experiments
+
+    folder = runs_folder() / name
+    if folder.exists() and stored_comparison(name) is None and any(folder.iterdir()):
+        raise RefusedError(f"{folder} holds something else than a comparison: choose another --name")
+    try:
+        is_experiment = name in experiments()
+    except RunError:  # there is no store, or it is away
+        return
+    if is_experiment:
+        raise RefusedError(f"MLflow has an experiment {name}, which the comparison would hide: choose another --name")
+
+
 def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     if isinstance(where, str):
         where = [where]
@@ -140,27 +166,29 @@ def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
     return {column: str(value) for column, value in pairs}
 
 
-def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, str | None]:
-    """The name of the experiment if it is one, the runs, and the source as a command gives it."""
+def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, Sequence[str], str | None]:
+    """The name of the experiment if it is one, the runs, their names if a file has lines, and the source as a command
+    gives it.
+    """
     import pandas as pd
 
     if isinstance(source, pd.DataFrame):
-        return None, source, None
+        return None, source, (), None
     file = Path(source)
     if file.is_dir():
         raise InputError(
             f"runs must be in one file with a row for each, or in an MLflow experiment; {file} is a folder"
         )
     if file.is_file() or file.suffix.lower() in _ENDINGS:
-        return None, _read_file(file), str(source)
+        return None, *_read_file(file), str(source)
     from dice_ray.tracking.reader import of_others
 
     experiment, table = of_others(str(source))
-    return experiment, table, str(source)
+    return experiment, table, (), str(source)
 
 
-def _read_file(file: Path) -> pd.DataFrame:
-    """A table with a row for each run.
+def _read_file(file: Path) -> tuple[pd.DataFrame, Sequence[str]]:
+    """A table with a row for each run, and the line in which each row begins, where the file has lines.
 
     Raises:
         InputError: There is no such file, or it holds no table.
@@ -174,27 +202,43 @@ def _read_file(file: Path) -> pd.DataFrame:
         raise InputError(f"a table of runs must be a file that ends in {', '.join(_ENDINGS)}, got {file}")
     try:
         if ending == ".parquet":
-            return pd.read_parquet(file)
+            return pd.read_parquet(file), ()
+        text = file.read_text(encoding="utf-8-sig")
         if ending == ".jsonl":
-            lines = file.read_text(encoding="utf-8-sig").splitlines()
-            return pd.json_normalize([json.loads(line) for line in lines if line.strip()])
-        with file.open(encoding="utf-8-sig") as opened:
-            header = opened.readline()
+            lines = {f"line {number}": line for number, line in enumerate(text.split("\n"), 1) if line.strip()}
+            return pd.json_normalize([_as_row(line, where) for where, line in lines.items()]), [*lines]
+        header = text.partition("\n")[0]
         separator = max("\t;,", key=header.count) if header.strip() else ","
         # An arm may be called None or NA.
-        return pd.read_csv(file, sep=separator, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+        table = pd.read_csv(io.StringIO(text), sep=separator, keep_default_na=False, na_values=[""])
+        starts = _starts(text, separator)
+        # Of a file that pandas and Python read in different ways, the lines are not known.
+        return table, [f"line {number}" for number in starts] if len(starts) == len(table) else ()
     except (ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"{file} must be a table with a row for each run: {first_line(error)}") from error
 
 
-def _command(source: str, asked: Any, name: str | None) -> str:
-    """The command that makes the same comparison."""
-    options = {"arm": asked.arm, "seed": asked.seed, "metric": asked.metric, "baseline": asked.baseline, "by": asked.by}
-    words = ["dice-ray", "compare", source]
-    words += [word for option, value in options.items() if value is not None for word in (f"--{option}", value)]
-    words += [word for column, value in asked.where.items() for word in ("--where", f"{column}={value}")]
-    words += ["--lower-is-better"] * (asked.lower_is_better is True)
-    return shlex.join([*words, *(["--name", name] if name else [])])
+def _as_row(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where} is not JSON: {error}") from error
+
+
+def _starts(text: str, separator: str) -> list[int]:
+    r"""The lines in which the rows of a table begin: a quoted value may have several lines, and empty ones hold no row.
+
+    >>> _starts('a,b\n"1\n2",3\n\n4,5\n', ",")
+    [2, 5]
+    """
+    reader = csv.reader(io.StringIO(text), delimiter=separator)
+    starts, num_read = [], 0
+    with suppress(csv.Error):  # a value above Python's limit of 131,072 letters, which pandas takes
+        for row in reader:
+            if len(row) > 1 or any(value.strip() for value in row):
+                starts.append(num_read + 1)
+            num_read = reader.line_num
+    return starts[1:]
 
 
 def _store(compared: Compared, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -135,6 +136,18 @@ def stored_comparison(name: str) -> pd.DataFrame | None:
         return pd.read_parquet(file)
     except (OSError, ValueError) as error:
         raise RunError(f"{file} must be as dice_ray wrote it, but is damaged: {reason_of(error)}") from error
+
+
+def stored_comparisons() -> dict[str, pd.DataFrame]:
+    """The frame of each comparison in the folder of runs, by its name; one that is damaged is left out."""
+    from dice_ray.run.folder import COMPARISON
+
+    found = {}
+    for file in sorted(runs_folder().glob(f"*/{COMPARISON}")):
+        with suppress(RunError):
+            if (frame := stored_comparison(file.parent.name)) is not None:
+                found[file.parent.name] = frame
+    return found
 
 
 def ruling(made: Report, requirement: str) -> Ruling:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
-from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError, shown
+from dice_ray.errors import BusyError, InputError, RefusedError, RunError, UnknownNameError, shown
 from dice_ray.files import runs_folder
 
 if TYPE_CHECKING:
@@ -198,11 +198,19 @@ def runs(experiment: str) -> list[ComparedRun]:
 
 
 def experiments() -> list[Experiment]:
-    """The experiments of the store, the most recently used first."""
+    """The experiments of the store, the most recently used first, and the comparisons of runs of other programs."""
+    from dice_ray.api.reports import stored_comparisons
     from dice_ray.tracking import reader
     from dice_ray.tuning.overview import overview
 
-    return overview(reader.experiments())
+    compared = stored_comparisons()
+    try:
+        tracked = reader.experiments()
+    except RefusedError:  # there is no store yet
+        if not compared:
+            raise
+        tracked = []
+    return overview(tracked, comparisons=compared)
 
 
 def ui_page(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> str:

@@ -67,6 +67,12 @@ def holds_plan(folder: Path) -> bool:
     return (folder / PLAN).exists()
 
 
+def check_no_comparison(folder: Path) -> None:
+    """Raises a RefusedError where a comparison has the folder: it would hide the results of a run, sweep or study."""
+    if (folder / COMPARISON).exists():
+        raise RefusedError(f"{folder} holds a comparison: choose another --name")
+
+
 def can_be_resumed(folder: Path) -> bool:
     """Whether a folder holds anything that `resume` continues."""
     return holds_plan(folder) or (folder / CONFIG).exists()
@@ -89,6 +95,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
     Raises:
         RunError: The folder holds a run with other settings, or a sweep or study.
     """
+    check_no_comparison(folder)
     if holds_plan(folder):
         raise RefusedError(f"{folder} holds a sweep or study: choose another --name")
     if stored := stored_config(folder):

@@ -4,8 +4,10 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -22,8 +24,8 @@ class Experiment:
     """One experiment of the store.
 
     Attributes:
-        kind: What it holds: a sweep, a study, or runs trained alone.
-        runs: Number of its runs, without their parent, by MLflow's status.
+        kind: What it holds: a sweep, a study, a comparison of runs of other programs, or runs trained alone.
+        runs: Number of its runs, without their parent, by MLflow's status; of a comparison, by state.
         metric: The metric that decides.
         best: The value of its best run; of a sweep, the value by which its best trial is ranked. None for a sweep of
             several objectives, which has no best trial, and for a study: its report says whether an arm wins, which no
@@ -66,23 +68,26 @@ class ComparedRun:
     rerun_of: str | None = None
 
 
-def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
-    """These experiments, the most recently used first."""
+def overview(
+    names: Iterable[str], uri: str | None = None, comparisons: Mapping[str, pd.DataFrame] = MappingProxyType({})
+) -> list[Experiment]:
+    """These experiments, the most recently used first, then comparisons, of which the frames are given."""
     experiments = []
-    for name in names:
-        frame = read(name, uri)
+    for name, frame in chain(((name, read(name, uri)) for name in names), comparisons.items()):
+        is_comparison = schema.tag_column(schema.COMPARED) in frame
         kinds = [kind for kind in frame["kind"] if kind in PARENTS]
         # The trials of a sweep come first, with the values that they are ranked by.
         rows = compared(name, frame)
         first = rows[0] if rows and rows[0].score is not None else None
         objectives = frame.get(schema.tag_column(schema.OBJECTIVES))
         has_best = "study" not in kinds and (objectives is None or objectives.isna().all())
+        statuses = _children(frame)["state"].fillna("running") if is_comparison else _children(frame)["status"]
         last = frame["start"].max()
         experiments.append(
             Experiment(
                 name,
-                kinds[0] if kinds else "runs",
-                {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
+                schema.COMPARISON if is_comparison else kinds[0] if kinds else "runs",
+                {str(status): int(num) for status, num in statuses.value_counts().items()},
                 first.metric if first else None,
                 first.score if first and has_best else None,
                 None if pd.isna(last) else last.isoformat(timespec="milliseconds"),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from dice_ray.config.load import NotYamlError, parse_yaml
 from dice_ray.errors import Problem, RefusedError, RunError, UnknownNameError, shown
 from dice_ray.files import sealed_text, unsealed_text, write_atomically
-from dice_ray.run.folder import PLAN, holds_plan, holds_run
+from dice_ray.run.folder import PLAN, check_no_comparison, holds_plan, holds_run
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import Plan
 from dice_ray.tuning.study import StudyPlan
@@ -40,6 +40,7 @@ def extended(plan: _PlanT, folder: Path) -> _PlanT:
     if not holds_plan(folder):
         if holds_run(folder):
             raise RefusedError(f"{folder} holds a run trained alone: choose another --name")
+        check_no_comparison(folder)
         return plan
     stored = read(folder)
     stored.check_encoders(plan.encoders)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -10,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
+import optuna
 import pandas as pd
 import pytest
 
 import dice_ray
 from dice_ray.cli import app as command_line
-from dice_ray.errors import DiceRayError, InputError
+from dice_ray.errors import DiceRayError, InputError, RefusedError
 from dice_ray.files import runs_folder
+from dice_ray.run.folder import check_config
 from dice_ray.tracking.reader import of_others
+from dice_ray.tuning import plan_file
 from tests.analysis.test_others import table
 
 Run = Callable[..., int]
@@ -87,7 +91,8 @@ def test_the_command_writes_a_report_that_is_shown_again(run: Run, capsys: pytes
     assert run("report", "scores-compared") == 0
     assert capsys.readouterr().out == first
     page = (runs_folder() / "scores-compared/report/report.html").read_text()
-    assert "dice-ray compare scores.csv --metric f1 --name scores-compared" in page
+    again = "dice-ray compare scores.csv --name scores-compared --arm loss --seed seed --metric f1 --baseline ce"
+    assert again in page  # what was guessed too: another row could change the guess
     assert "is not stored" not in page
     assert "to an empty folder" not in page
     assert run("runs", "scores-compared", "--csv") == 0
@@ -99,6 +104,40 @@ def test_the_command_writes_a_report_that_is_shown_again(run: Run, capsys: pytes
     table().to_csv("scores.csv", index=False)
     assert run("compare", "scores.csv", "--metric", "f1", "--name", "mine") == 2
     assert "mine holds something else" in " ".join(capsys.readouterr().err.split())
+    table().to_csv("scores.csv", index=False)
+    words = again.split()[1:]
+    assert run(*words) == 0
+    assert capsys.readouterr().out.partition("Compared are")[0] == first.partition("Compared are")[0]
+
+
+def test_a_comparison_is_listed_and_hides_nothing(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, uri: str
+) -> None:
+    """Finds a comparison that is not listed, or that takes the name of an experiment, a study or a run."""
+    table().assign(status=["FAILED", "RUNNING"] + ["FINISHED"] * 13).to_csv("scores.csv", index=False)
+    command = ("compare", "scores.csv", "--metric", "f1", "--name")
+    assert run(*command, "mine") == 0
+    capsys.readouterr()
+    assert run("runs") == 0  # without a store
+    (listed,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("mine"))
+    assert re.split(r"  +", listed)[1:3] == ["comparison", "13 finished, 1 failed, 1 running"]
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert (run("runs", "--json"), run(*command, "first")) == (0, 2)
+    shown = capsys.readouterr()
+    assert [each["name"] for each in json.loads(shown.out)] == ["first", "mine"]
+    assert "MLflow has an experiment first" in " ".join(shown.err.split())
+    refused: Any = None
+    for check in (check_config, plan_file.extended):
+        with pytest.raises(RefusedError, match="mine holds a comparison"):
+            check(refused, runs_folder() / "mine")
+
+
+def test_what_cannot_be_shown_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a folder of a comparison whose report fails each time."""
+    monkeypatch.setattr("analysis.report.report", lambda findings: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        dice_ray.compare(table(), metric="f1", name="mine")
+    assert not runs_folder().exists()
 
 
 @pytest.mark.parametrize(
@@ -106,8 +145,10 @@ def test_the_command_writes_a_report_that_is_shown_again(run: Run, capsys: pytes
     [
         (["none.csv"], "there is no file none.csv"),
         (["."], ". is a folder"),
-        (["text.csv"], "must be a number, got 'high' in row 1"),
-        (["broken.jsonl"], "broken.jsonl must be a table with a row for each run"),
+        (["text.csv"], "must be a number, got 'high' in line 5"),
+        (["text.parquet"], "must be a number, got 'high' in row 2"),
+        (["text.jsonl"], "must be a number, got 'high' in line 3"),
+        (["broken.jsonl"], "broken.jsonl must be a table with a row for each run: line 2 is not JSON"),
         (["broken.parquet"], "broken.parquet must be a table with a row for each run"),
         (["scores.csv", "--where", "loss"], "where must be COLUMN=VALUE, got 'loss'"),
         (["scores.csv", "--write-back"], "write_back must have an MLflow experiment"),
@@ -118,8 +159,11 @@ def test_a_mistake_is_named_and_nothing_is_written(
 ) -> None:
     """Finds a traceback, and a folder that a refused comparison leaves."""
     table().to_csv("scores.csv", index=False)
-    table().assign(f1="high").to_csv("text.csv", index=False)
-    Path("broken.jsonl").write_text('{"f1": 1')
+    wrong = table().assign(f1=["0.5", *["high"] * 14], note="two\nlines")
+    Path("text.csv").write_text(wrong.to_csv(index=False).replace('lines"\n', 'lines"\n\n', 1))
+    wrong.to_parquet("text.parquet")
+    Path("text.jsonl").write_text("\n\n".join(wrong.to_json(orient="records", lines=True).split("\n")))
+    Path("broken.jsonl").write_text('{"f1": 1}\n{"f1": 1')
     Path("broken.parquet").write_text("x")
     assert run("compare", *arguments, "--metric", "f1") == 2
     assert message in " ".join(capsys.readouterr().err.split())
@@ -142,13 +186,19 @@ def by_a_script(uri: str, experiment: str = "losses") -> None:
     mlflow.MlflowClient(uri).create_run(id_)
 
 
-@pytest.fixture(params=["sqlite", "files"])
+@pytest.fixture(params=["sqlite", "files", "server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A store of each kind; MLflow keeps the address of the last one that was set in this process."""
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")  # `set_experiment` sets it for the whole process
     monkeypatch.delenv("MLFLOW_EXPERIMENT_ID")
-    uri = request.getfixturevalue("uri") if request.param == "sqlite" else (tmp_path / "mlruns").as_uri()
+    uri = (tmp_path / "mlruns").as_uri()
+    if request.param == "sqlite":
+        uri = request.getfixturevalue("uri")
+    elif request.param == "server":
+        server = request.getfixturevalue("server")
+        server.start()
+        uri = server.uri
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     yield str(uri)
     mlflow.set_tracking_uri(None)  # type: ignore[arg-type]  # as if it had never been set
@@ -173,6 +223,7 @@ def test_an_experiment_of_a_script_is_compared_by_name_and_id(store: str) -> Non
         dice_ray.compare("losses", metric="test_f1", arm="tags.team")
 
 
+@pytest.mark.parametrize("store", ["sqlite", "files"], indirect=True)
 def test_the_outcome_is_written_back_once(run: Run, store: str) -> None:
     """Finds a second run of the outcome, one that is compared itself, and an old verdict that stays."""
     # The artifacts of the default experiment in the copied database would lie where that was made.
@@ -191,7 +242,7 @@ def test_the_outcome_is_written_back_once(run: Run, store: str) -> None:
     assert len(of_others(experiment.experiment_id)[1]) == 12
 
 
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("store", ["files"], indirect=True)
 def test_runs_of_rays_logger_are_compared(store: str) -> None:
     """Finds columns that are not found under the names that Ray gives them."""
     from ray.air.integrations.mlflow import MLflowLoggerCallback
@@ -211,6 +262,56 @@ def test_runs_of_rays_logger_are_compared(store: str) -> None:
         logger.log_trial_result(1, trial, {"f1": row["f1"], "training_iteration": 1})
         logger.log_trial_end(trial)
     assert dice_ray.compare("ray", metric="f1").verdict.startswith("Better than ce on this test set: dice +3.00")
+
+
+@pytest.mark.parametrize("store", ["server"], indirect=True)
+def test_runs_of_optunas_callback_are_compared(store: str) -> None:
+    """Finds a pruned trial, which MLflow calls FINISHED, that counts, and the direction of the study passed over."""
+    integration = pytest.importorskip("optuna_integration")
+    with pytest.warns(FutureWarning, match="deprecated"):
+        callback = integration.MLflowCallback(store)
+    study = optuna.create_study(study_name="by_the_callback", direction="minimize")
+    study.optimize(_objective(study), 12, callbacks=[callback], catch=(ValueError,))
+    _check_optuna("by_the_callback")
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_runs_of_mlflows_storage_for_optuna_are_compared(store: str) -> None:
+    """Finds the run of the study, which holds its direction, that counts as one."""
+    from mlflow.optuna.storage import MlflowStorage
+
+    storage = MlflowStorage(experiment_id=mlflow.MlflowClient(store).create_experiment("in_the_storage"))
+    study = optuna.create_study(study_name="of_mlflow", direction="minimize", storage=storage)
+    study.optimize(_objective(study), 12, catch=(ValueError,))
+    storage.flush_all_batches()
+    _check_optuna("in_the_storage")
+
+
+def _objective(study: optuna.Study) -> Callable[[optuna.Trial], float]:
+    """The objective of twelve trials: ten of a grid, one that is pruned, and one that fails."""
+    costs = table({"ce": 0.0, "dice": -0.03}).to_dict("records")
+    for row in (*costs, *costs[:2]):
+        study.enqueue_trial({"loss": row["loss"], "seed": row["seed"]})
+
+    def objective(trial: optuna.Trial) -> float:
+        loss, seed = trial.suggest_categorical("loss", ["ce", "dice"]), trial.suggest_int("seed", 0, 4)
+        if trial.number == 10:
+            trial.report(9.0, 1)
+            raise optuna.TrialPruned
+        if trial.number == 11:
+            raise ValueError("it fails")
+        return float(next(row["f1"] for row in costs if (row["loss"], row["seed"]) == (loss, seed)))
+
+    return objective
+
+
+def _check_optuna(experiment: str) -> None:
+    made = dice_ray.compare(experiment, metric="value")
+    assert made.verdict.startswith("Better than ce on this test set: dice lower by 0.03")
+    assert made.table.set_index("arm")["mean"].round(4).to_dict() == {"ce": 0.62, "dice": 0.59}
+    text = made.report().text()
+    assert "Which value is better is that of the Optuna study: minimize." in text
+    assert "its status is PRUNED" in text or "its status is KILLED" in text
 
 
 @pytest.mark.slow

@@ -22,16 +22,7 @@ from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
 from tests.tracking.servers import Proxy, Server, until
-from tests.tracking.stores import copied, fill
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[Server]:
-    """One server for all tests: it starts in 5 s on an idle core, so each test starts it if needed and leaves it on."""
-    folder = tmp_path_factory.mktemp("server")
-    server = Server(folder, copied(migrated, folder))
-    yield server
-    server.stop()
+from tests.tracking.stores import fill
 
 
 @pytest.fixture
