@@ -41,8 +41,11 @@ def scores_by_arm(
         known = item_parts(items, stored, "tuned_" if suffix else "", metric, costs)
     else:
         known = ItemParts({}, "the score is not on the test split")
-    rows = {}
+    rows, seeds = {}, [int(seed) for seed in cells["seed"].dropna().unique()]
     for name, runs in cells.groupby("arm"):
+        is_fixed = bool(runs["seed"].isna().all())
+        if is_fixed:  # one run, which stands beside each seed of the others
+            runs = runs.loc[runs.index.repeat(len(seeds))].assign(seed=seeds)
         scored = by_seed(values[runs.index], runs["seed"])
         parts = {
             int(seed): known.parts[id_]
@@ -58,7 +61,8 @@ def scores_by_arm(
                 known_metric.limits,
                 known_metric.is_minimised,
                 looks,
-                frozenset(runs.loc[has_ended[runs.index], "seed"]),
+                frozenset(runs["seed"][has_ended[runs.index].to_numpy()]),
+                is_fixed,
             )
     return rows, known.why_not
 

@@ -67,6 +67,7 @@ class Arm:
         num_shared: The number of seeds with a score of both, those with which one collapsed among them.
         is_primary: Whether it is with the declared decision; scores with the other one are shown, and not tested.
         collapse_p: The Holm-corrected p of the exact sign test of which of the two collapsed; NaN without a collapse.
+        is_fixed: Whether it is one run without a seed, whose score has an interval over test items.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Arm:
     num_shared: int = 0
     is_primary: bool = True
     collapse_p: float = math.nan
+    is_fixed: bool = False
 
     @property
     def decisive(self) -> Difference | None:
@@ -252,6 +254,9 @@ def compare(
     plain, why_not = scores_by_arm(once, metric, items or {}, "", declared.looks, decision.costs)
     tuned, _ = scores_by_arm(once, metric, items or {}, decision.suffix, declared.looks, decision.costs)
     is_tuned = declared.threshold == "tuned" and baseline in tuned
+    if is_tuned:  # predictions without those of dev are compared as they are
+        given = set(once["arm"][tag_values(once, schema.PREDICTIONS).notna()]) - tuned.keys()
+        tuned |= {name: plain.pop(name) for name in given}
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
@@ -323,9 +328,9 @@ def _arm(
     collapse makes the spread so large that a t test over all seeds shows nothing.
     """
     runs = cells[cells["arm"] == row.arm]
-    score = t_interval(list(row.scores.values()), row.test_per_train, row.limits)
     has_ended = states(runs) != "unfinished"
-    arm = Arm(row.name, score, failed=int((has_ended & ~runs["seed"].isin(row.scores)).sum()))
+    failed = 0 if row.is_fixed else int((has_ended & ~runs["seed"].isin(row.scores)).sum())
+    arm = Arm(row.name, row.interval, failed=failed, is_fixed=row.is_fixed)
     if row.arm != baseline.arm:
         mine, its = of_collapsed.get(row.arm, set()), of_collapsed.get(baseline.arm, set())
         shared = set(row.shared_with(baseline))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Final
@@ -9,9 +10,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.intervals import UNIT_INTERVAL, Difference, holm_of, paired_difference
+from analysis.statistics.intervals import (
+    UNIT_INTERVAL,
+    Difference,
+    Interval,
+    holm_of,
+    paired_difference,
+    t_interval,
+)
 from analysis.statistics.looks import Looks
-from analysis.statistics.new_data import over_seeds_and_items
+from analysis.statistics.new_data import over_items, over_seeds_and_items
 
 TUNED: Final = (" (tuned threshold)", " (tuned decision)")
 """Suffixes of an arm's name for the scores of its runs with the decision that is fitted on dev."""
@@ -51,6 +59,8 @@ class ArmScores:
     Attributes:
         looks: The declared numbers of seeds; empty for a study that declared none.
         ended: The seeds of its cells that have ended, with a score or without one.
+        is_fixed: Whether it is one run without a seed, such as predictions of another program: it has its score and its
+            items with each seed of the other arms, so that differences vary with their seeds and the test items alone.
     """
 
     name: str
@@ -61,10 +71,22 @@ class ArmScores:
     lower_is_better: bool = False
     looks: tuple[int, ...] = ()
     ended: Set[int] = frozenset()
+    is_fixed: bool = False
 
     @property
     def arm(self) -> str:
         return arm_of(self.name)
+
+    @property
+    def interval(self) -> Interval:
+        """The mean score with its interval over seeds, or of a fixed run over test items, where those are known."""
+        if not self.is_fixed:
+            return t_interval(list(self.scores.values()), self.test_per_train, self.limits)
+        score = next(iter(self.scores.values()), math.nan)
+        parts = next(iter(self.parts.values()), None)
+        if parts is None:
+            return Interval(score, math.nan, math.nan, 1 if self.scores else 0)
+        return over_items(parts, self.limits)
 
     def minus(self, other: ArmScores) -> Difference:
         """The difference over the seeds that both have, at the last look that both have reached."""

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.statistics.intervals import Difference, Interval, StandardError
+from analysis.statistics.intervals import Difference, Interval, StandardError, interval_around
 from analysis.statistics.looks import Looks
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -68,6 +68,23 @@ def over_seeds_and_items(
     # More variance can come with more degrees of freedom, and so with a narrower interval: hence the test over seeds
     # alone as well.
     return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), bound, looks)
+
+
+def over_items(parts_I2: NDArray[np.floating], limits: tuple[float, float], *, seed: int = 0) -> Interval:
+    """The score of one run with its interval over test items of the same kind; no bounds for fewer than two items.
+
+    Args:
+        parts_I2: What each item, or document, adds to numerator and denominator of the score.
+        limits: The lowest and the highest possible score.
+        seed: The seed of the resampling.
+    """
+    num_items, score = len(parts_I2), float(_ratio(parts_I2.sum(0)))
+    if num_items < 2:
+        return Interval(score, math.nan, math.nan, 1)
+    parts_1I2 = parts_I2[None]
+    spread = np.std(_resampled(np.stack([parts_1I2, np.zeros_like(parts_1I2)]), seed), ddof=1)
+    error = StandardError(float(spread) * math.sqrt(num_items / (num_items - 1)), num_items - 1)
+    return interval_around(score, (error,), 1, limits)
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:

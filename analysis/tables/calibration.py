@@ -8,10 +8,11 @@ import pandas as pd
 
 from analysis.comparison import Comparison, comparisons
 from analysis.formats import ScoreFormat, named, on_place
-from analysis.frames import Findings, unfailed
+from analysis.frames import Findings, tag_values, unfailed
 from analysis.statistics.intervals import t_interval
 from analysis.tables.base import ReportTable, numbers
 from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
 
 _MEASURES: Final = {"log_loss": "log loss", "brier": "Brier", "calibration_error": "ECE"}
 
@@ -28,6 +29,8 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     shown: list[dict[str, str]] = []
     for arm in [arm.arm for arm in compared.primary]:
         runs = compared.cells[compared.cells["arm"] == arm]
+        if tag_values(runs, schema.PREDICTIONS).notna().any() and unfailed(runs, f"{split}/log_loss").isna().all():
+            continue  # predictions of labels alone
         data.append({"arm": arm})
         shown.append({"arm": arm})
         for suffix, after in (("", ""), ("_calibrated", ", calibrated")):

@@ -169,6 +169,11 @@ def _notes(compared: Comparison) -> Iterator[str]:
         f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more{over}. An interval excludes 0 exactly where p is "
         f"at most {ALPHA}."
     )
+    if fixed := [arm.name for arm in compared.primary if arm.is_fixed]:
+        yield (
+            f"{', '.join(fixed)}: one run, compared with each seed of the others; the interval of its score is over "
+            "test items, and its own seeds are not covered."
+        )
     if compared.test_per_train:
         yield (
             "Each seed drew its own test split, the same for all arms: intervals and p values are for other splits, "
@@ -234,7 +239,8 @@ def _tuning(compared: Comparison) -> Iterator[str]:
 
 def _missing(cells: pd.DataFrame, *, is_in_looks: bool) -> Iterator[str]:
     """The seeds that some arms have and others lack; in looks, an arm lacks none after its last one."""
-    seeds_by_arm = {str(arm): set(runs["seed"].dropna()) for arm, runs in cells.groupby("arm")}
+    with_seeds = cells[cells["seed"].notna()]
+    seeds_by_arm = {str(arm): set(runs["seed"]) for arm, runs in with_seeds.groupby("arm")}
     all_seeds = set().union(*seeds_by_arm.values())
     arms_by_missing: dict[str, list[str]] = {}
     for arm, seeds in seeds_by_arm.items():

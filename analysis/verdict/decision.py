@@ -98,7 +98,7 @@ def open_arms(comparison: Comparison) -> list[str]:
         return []
     names = []
     for arm in comparison.primary:
-        if (found := arm.decisive) is None:
+        if (found := arm.decisive) is None or arm.is_fixed:  # which no further seed of the study is run of
             continue
         is_last = found.looks is not None and found.looks.reached >= looks[-1]
         is_settled = found.interval.num >= FEW_SEEDS and (
@@ -145,7 +145,8 @@ def _standing(arm: Arm, comparison: Comparison) -> Standing:
 
 def _lacking(comparison: Comparison, most: int) -> int:
     """How many seeds give some arm as many as a comparison needs."""
-    best = max((arm for arm in comparison.primary if arm.difference), key=lambda arm: arm.num_shared)
+    compared = [arm for arm in comparison.primary if arm.difference]
+    best = max(compared, key=lambda arm: (arm.num_shared, not arm.is_fixed))
     # Seeds without a score for one of the two are lost; cells that have not ended are run by the next command.
     cells = comparison.cells[states(comparison.cells) != "unfinished"]
     ended = [set(cells.loc[cells["arm"] == arm, "seed"]) for arm in (best.arm, comparison.baseline)]
@@ -166,4 +167,4 @@ def _more(comparison: Comparison, rows: list[Arm]) -> MoreSeeds | None:
     now = max((arm.difference.interval.num for arm in arms if arm.difference), default=0)
     if not known or len(known) < len(planned) or max(known) <= now:
         return None
-    return MoreSeeds(max(known), (comparison.baseline, *(arm.arm for arm in arms)))
+    return MoreSeeds(max(known), (comparison.baseline, *(arm.arm for arm in arms if not arm.is_fixed)))

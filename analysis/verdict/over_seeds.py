@@ -126,6 +126,12 @@ def _sentences(made: Decision) -> Iterator[str]:
     """What the headline rests on, and what it does not show."""
     comparison, baseline = made.comparison, made.comparison.baseline
     yield from (f"Control {text}." for text in _controls(comparison))
+    if fixed := [arm for arm in comparison.primary if arm.is_fixed]:
+        verb, its = ("has", "its") if len(fixed) == 1 else ("have", "their")
+        yield (
+            f"{_names(fixed)} {verb} one run: the interval of {its} score is over test items, and {its} own seeds are "
+            "not covered."
+        )
     if made.outcome in ("nothing", "useless", "too_few_seeds"):
         yield _of_levels(comparison)
         return
@@ -162,7 +168,7 @@ def _of_decision(made: Decision) -> Iterator[str]:
     won = comparison.best.name if comparison.best and made.outcome == "winner" else ""
     used = made.recommended or (reference,) * is_useful(reference, comparison)
     name, texts = comparison.metric.rpartition("/")[2], []
-    for arm in (arm for arm in used if not won or arm.name == won):
+    for arm in (arm for arm in used if (not won or arm.name == won) and arm.is_tuned):
         text = f"{arm.arm} {decision.words(arm.arm)}: {name} {show.in_words(arm.score.mean)}"
         text += f" ({decision.untuned_in_short}: {show.show(plain[arm.arm])})" if arm.arm in plain else ""
         if arm.arm in decision.missed:
@@ -217,7 +223,9 @@ def _of_collapse(made: Decision) -> Iterator[str]:
     rows = [arm for arm in comparison.primary if arm.collapsed is not None and arm.score.num]
     for arm in rows:
         p = f" (p {arm.collapse_p:.2g} against {comparison.baseline})" if arm.collapse_p >= 0 else ""
-        if arm.collapsed:
+        if arm.is_fixed:
+            yield from [f"{arm.name} predicts one class only."] * bool(arm.collapsed)
+        elif arm.collapsed:
             runs = counted(arm.score.num, "run")
             yield f"{arm.name} collapsed in {arm.collapsed} of {runs}{p}; differences are of the others."
         elif arm in made.recommended or (arm.arm == comparison.baseline and p):

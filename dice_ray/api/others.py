@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.api import library
-from dice_ray.api.reports import stored_comparison
+from dice_ray.api.predictions import with_predictions
+from dice_ray.api.reports import findings, stored_comparison
 from dice_ray.errors import InputError, RefusedError, RunError, first_line
 from dice_ray.files import runs_folder
 from dice_ray.run.names import check_name, valid_name
@@ -81,13 +82,15 @@ class Compared:
 def compare(
     source: str | Path | pd.DataFrame,
     *,
-    metric: str,
+    metric: str | None = None,
     arm: str | None = None,
     seed: str | None = None,
     baseline: str | None = None,
     by: str | None = None,
     where: Mapping[str, str] | Sequence[str] = (),
     lower_is_better: bool | None = None,
+    predictions: Mapping[str, str | Path] | Sequence[str] = (),
+    dev_predictions: Mapping[str, str | Path] | Sequence[str] = (),
     name: str | None = None,
     write_back: bool = False,
 ) -> Compared:
@@ -95,7 +98,7 @@ def compare(
 
     Args:
         source: MLflow experiment (its name or id), or a file of a table with a row for each run: .csv, .tsv, .parquet
-            or .jsonl.
+            or .jsonl; with predictions, the name of a study.
         metric: Column of the scores, as test_f1 or metrics.test_f1; several of one run are its last value.
         arm: Column of what is compared, as loss or params.loss; guessed where not given.
         seed: Column by which runs of different arms are paired; guessed where not given.
@@ -103,6 +106,9 @@ def compare(
         by: Column by whose values the runs are compared separately, such as the data set.
         where: Value that a column must have, as COLUMN=VALUE; other runs are left out.
         lower_is_better: Lower values of the metric are better; by default its name decides, and the report says how.
+        predictions: Predictions of another program for the test split of a study, such as an LLM's, as an arm of it,
+            as ARM=FILE; ARM/SEED=FILE for one of several runs. The study says the metric, and what is compared.
+        dev_predictions: Their predictions for the dev split, as ARM=FILE, which tune their decision.
         name: Name under which the comparison is stored in the folder of runs, with its report; in Python, nothing is
             stored without one.
         write_back: Store the outcome in the MLflow experiment too, as a run with scores, verdict and report.
@@ -114,12 +120,24 @@ def compare(
     library.folder_of("analysis")
     from analysis.others import Columns, findings_of
 
+    if name is not None:
+        _check_is_free(check_name(name))
+    if predictions or dev_predictions:
+        if any(each not in (None, (), []) for each in (metric, arm, seed, baseline, by, where, lower_is_better)):
+            raise InputError("with predictions, the study says what is compared: leave out the options on columns")
+        if write_back or not isinstance(source, str):
+            raise InputError(f"predictions must be compared with a study, and are not written back, got {source}")
+        compared = Compared(name or source, with_predictions(findings(source), source, predictions, dev_predictions))
+        if name is not None:
+            compared.report()
+            _store(compared, name)
+        return compared
+    if metric is None:
+        raise InputError("a comparison needs the column of its scores: give it by --metric")
     experiment, table, row_names, told = _read(source)
     if write_back and (experiment is None or name is None):
         raise InputError("write_back must have an MLflow experiment to write to, and a name for the comparison")
     chosen = _chosen(where)
-    if name is not None:
-        _check_is_free(check_name(name))
     asked = Columns(metric, arm, seed, baseline, by, chosen, lower_is_better)
     command = [] if told is None else ["dice-ray", "compare", told, *(["--name", name] if name else [])]
     shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
@@ -242,13 +260,24 @@ def _starts(text: str, separator: str) -> list[int]:
 
 
 def _store(compared: Compared, name: str) -> None:
-    from dice_ray.files import whole_output
-    from dice_ray.run.folder import COMPARISON
+    from analysis.frames import tag_values
+    from dice_ray.files import whole_output, write_atomically
+    from dice_ray.run.folder import COMPARISON, PREDICTIONS
+    from dice_ray.tracking import schema
 
     folder = runs_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
+    frame = compared.findings.frame.copy()
+    # The items of predictions, of which no run has files, are kept beside them.
+    for number in frame.index[tag_values(frame, schema.PREDICTIONS).notna()]:
+        kept = folder / PREDICTIONS / str(number)  # an arm's name may be no name of a folder
+        for file in (f"test/{schema.ITEMS_FILE}", f"test/{schema.CLASSES_FILE}"):
+            for text in compared.findings.texts(frame.loc[[number]], file).values():
+                (kept / file).parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(kept / file, text)
+        frame.loc[number, "artifacts"] = str(kept.resolve())
     with whole_output(folder / COMPARISON) as unfinished:
-        compared.findings.frame.to_parquet(unfinished)
+        frame.to_parquet(unfinished)
 
 
 def _write_back(compared: Compared, experiment: str) -> None:

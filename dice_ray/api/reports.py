@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import library
+from dice_ray.api.predictions import with_predictions
 from dice_ray.errors import InputError, RunError, UnknownNameError, reason_of
 from dice_ray.files import runs_folder
 from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
@@ -18,13 +19,16 @@ if TYPE_CHECKING:
     from analysis.frames import Findings
     from analysis.report import Report
     from analysis.verdict.requirement import Ruling
+    from dice_ray.api.predictions import Predicted
 
 
-def report(*names: str) -> Report:
+def report(*names: str, predictions: Predicted = (), dev_predictions: Predicted = ()) -> Report:
     """The report of a sweep, a study, or the runs trained alone; or of several of them, side by side.
 
     Args:
         names: Of sweeps and studies, or `train` for the runs trained alone.
+        predictions: As in `compare`.
+        dev_predictions: As in `compare`.
     """
     library.folder_of("analysis")
     from analysis import report as reports
@@ -32,6 +36,10 @@ def report(*names: str) -> Report:
     if not names or len(set(names)) < len(names):
         raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
     by_name = {name: findings(name) for name in names}
+    if predictions or dev_predictions:
+        if len(names) > 1:
+            raise InputError(f"predictions must be compared with one study, got {', '.join(names)}")
+        return reports.report(with_predictions(by_name[names[0]], names[0], predictions, dev_predictions))
     return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
 
 
@@ -57,7 +65,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     if len(joined.encode()) > LONGEST:  # file systems would refuse it
         joined = f"{names[0]}_and_{len(names) - 1}_more"
     written = made.write(out or runs_folder() / joined / schema.REPORT_FOLDER)
-    if len(names) == 1 and made.origins and stored_comparison(names[0]) is None:
+    if len(names) == 1 and made.origins and stored_comparison(names[0]) is None and not _has_predictions(made):
         from dice_ray.tracking.writer import Writer
 
         store_outcome(names[0], lambda: made.findings or findings(names[0]))
@@ -68,6 +76,13 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
                         made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
                     )
     return written
+
+
+def _has_predictions(made: Report) -> bool:
+    """Whether a report is of a study and of predictions that are not stored with it."""
+    from dice_ray.tracking import schema
+
+    return made.findings is not None and schema.tag_column(schema.PREDICTIONS) in made.findings.frame
 
 
 def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None = None) -> None:
@@ -103,7 +118,7 @@ def findings(name: str) -> Findings:
     from dice_ray.tuning.ranking import ranked_in_frame
 
     if (compared := stored_comparison(name)) is not None:
-        return Findings(compared)
+        return Findings(compared, lambda runs, file: reader.texts(runs[runs["artifacts"].notna()], file))
     try:
         frame = reader.read(name)
     except UnknownNameError:

@@ -89,6 +89,8 @@ _SPELLED: Final = {
     "compare.seed": _Spelling(metavar="COLUMN"),
     "compare.name": _Spelling(help="Name of the comparison; by default that of the source, with -compared."),
     "baseline": _Spelling(metavar="ARM"),
+    "predictions": _Spelling(metavar="ARM=FILE"),
+    "dev_predictions": _Spelling(metavar="ARM=FILE"),
     "by": _Spelling(metavar="COLUMN"),
     "where": _Spelling(metavar="COLUMN=VALUE"),
     "evaluate.data": _Spelling(metavar="dev|test|FILE", help="A split, or a file with labels or its URL."),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dice_ray.metrics.decisions import FittedDecision
     from dice_ray.models.encoder import ModelConfig
     from dice_ray.models.heads import Inputs
+    from dice_ray.tasks.answers import Answers
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
 
@@ -227,6 +228,22 @@ class Task(ABC, Generic[_RecordT]):
         self, records: Sequence[_RecordT], rows: Sequence[Row], decoded: Sequence[Any], decision: FittedDecision | None
     ) -> Predictions:
         """The predictions for all records, with the numbers that the decision uses; records need no labels."""
+
+    def score_answers(
+        self, records: Sequence[_RecordT], answers: Answers, dev: tuple[Sequence[_RecordT], Answers] | None
+    ) -> tuple[Scores, str]:
+        """The scores of answers that another program gave, and what a record without one counts as.
+
+        Args:
+            records: Labelled ones.
+            answers: To them; what is wrong with them is noted there.
+            dev: The same of dev, to fit the decision on; None to fit none.
+
+        Raises:
+            InputError: The task takes none, or has no decision to fit.
+            DataError: The answers do not have what the task needs.
+        """
+        raise InputError(f"predictions of other programs must be for another task than {self.config.name}")
 
 
 class TaskBranch(Branch, ABC):

@@ -16,7 +16,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dice_ray.data.records import PairRecord, Record, TextRecord, groups_of
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, InputError
 from dice_ray.metrics.catalogue import Kind, beta, check_score, metric, metric_of, scores_of
 from dice_ray.metrics.classification import ItemCounts, item_counts, label_counts
 from dice_ray.metrics.decisions import FittedDecision
@@ -26,6 +26,7 @@ from dice_ray.settings import Nested
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
+from dice_ray.tasks.text_answers import AnswerReader
 from dice_ray.tasks.text_decider import TextDecider
 from dice_ray.tasks.text_scores import by_record, calibrated_metrics, class_metrics, label_metrics, positive_metrics
 from dice_ray.terms import Link, Term, TermFacts
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.models.encoder import ModelConfig
+    from dice_ray.tasks.answers import Answers
 
 _Classified: TypeAlias = TextRecord | PairRecord
 _BY_DECISION = "decision"
@@ -348,6 +350,42 @@ class TextTask(Task[_Classified]):
             labels = ";".join(self.classes[index] for index in np.flatnonzero(chosen_C))
             cells.append((record.id, labels, *probabilities_C.tolist()))
         return TablePredictions(columns, cells)
+
+    def score_answers(
+        self,
+        records: Sequence[_Classified],
+        answers: Answers,
+        dev: tuple[Sequence[_Classified], Answers] | None,
+    ) -> tuple[Scores, str]:
+        """By their probabilities where they have any, else by their labels, which no decision changes."""
+        reader = AnswerReader(self.classes, self._decider.is_exclusive, self._decider.has_positive)
+        given = self._given(records, answers, reader)
+        has_probabilities, decision = reader.has_probabilities(answers), None
+        if dev is not None:
+            fitted = self._given(*dev, reader)
+            if not (has_probabilities and reader.has_probabilities(dev[1])):
+                raise InputError(f"a decision is fitted to probabilities, and {answers.file} or that of dev has none")
+            decision = self.decide(dev[0], *fitted)
+        scores = self.score(records, *given, decision or self._decider.untuned())
+        metrics = {
+            name: value
+            for name, value in scores.metrics.items()
+            if (has_probabilities or metric(name).needs_threshold)
+            and (decision is not None or not name.startswith("threshold"))
+            and (decision is not None or not name.endswith("_tuned"))
+        }
+        scores = replace(scores, metrics=metrics, tuned_items=scores.tuned_items if decision else ())
+        return scores if has_probabilities else replace(scores, label_probabilities={}), reader.without_answer
+
+    def _given(
+        self, records: Sequence[_Classified], answers: Answers, reader: AnswerReader
+    ) -> tuple[list[Row], list[list[float]]]:
+        """The rows of these records, one each, and what would have been decoded of them."""
+        indices = {label: index for index, label in enumerate(self.classes)}
+        targets = [self.target([indices[label] for label in record.labels]) for record in records]
+        rows = [{"record": number, "label": target} for number, target in enumerate(targets)]
+        golds = self.members(labels_of(rows))
+        return rows, reader.probabilities([record.id for record in records], golds, answers)
 
 
 class OneLabel(TextTask):

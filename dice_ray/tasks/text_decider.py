@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -73,6 +74,12 @@ class TextDecider:
                 decision = fit_threshold(p_NC, has_NC, self.rule, self._labels, groups)
         share = implied_prior(probabilities_NC[:, 1], float(gold_NC[:, 1].mean())) if self.has_positive else None
         return replace(decision, calibration=stored, share=share)
+
+    def untuned(self) -> FittedDecision:
+        """The decision that changes nothing."""
+        is_shift = isinstance(self.rule, ShiftRule)
+        numbers = {f"shift:{name}": 0.0 for name in self.classes} if is_shift else {"threshold": UNTUNED_THRESHOLD}
+        return FittedDecision(self.metric, numbers, numbers, is_used=False, support=None, on_dev=math.nan)
 
     def chosen(
         self,

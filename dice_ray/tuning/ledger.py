@@ -63,9 +63,9 @@ class TrialSpec(BaseModel):
         return run_name(self.id, self.arm, self.seed, self.variant)
 
 
-def run_name(id_: str, arm: str | None, seed: int, variant: str | None) -> str:
+def run_name(id_: str, arm: str | None, seed: int | None, variant: str | None) -> str:
     """The name of a trial or cell for users: a trial's id, `ARM/SEED` or `VARIANT/ARM/SEED` of a cell."""
-    return id_ if arm is None else "/".join(part for part in (variant, arm, str(seed)) if part is not None)
+    return id_ if arm is None else "/".join(str(part) for part in (variant, arm, seed) if part is not None)
 
 
 class TrialOutcome(BaseModel):

@@ -118,7 +118,7 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
         score = None if metric is None or state == "failed" else _score(row, metric)
         rank, trial = trials.get(row["id"], (len(trials), None))
         rerun_of = _tag(row, schema.RERUN_OF)
-        name = run_name(row["id"], _value(row, "arm"), row["seed"], _tag(row, schema.VARIANT))
+        name = run_name(row["id"], _value(row, "arm"), _value(row, "seed"), _tag(row, schema.VARIANT))
         run = ComparedRun(
             run=name if row["kind"] == "run" else f"{experiment}/{name}",
             state=state,
