@@ -37,7 +37,7 @@ PLAN: Final = schema.PLAN_FILE
 LEDGER: Final = "ledger.jsonl"
 COMPARISON: Final = "comparison.parquet"
 """Runs that other programs made, as they were compared."""
-PREDICTIONS: Final = "predictions"
+PREDICTIONS: Final = "predicted"
 """Counts of the items of predictions that other programs made, beside such a comparison."""
 WARM_START: Final = "warm_start.jsonl"
 """A copy of the ledger of the sweep that a sweep starts from: it does not depend on the other folder any more."""

@@ -26,7 +26,7 @@ _NEGATION: Final = re.compile(r"(?<!\w)(?:not?|non|never|neither|nor|cannot|with
 _NUM_SHOWN: Final = 3
 
 
-class Labels:
+class LabelNames:
     """Finds the label that a text names, in any case, between any punctuation, or as the only one in a sentence."""
 
     def __init__(self, labels: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class Labels:
     def named(self, text: str) -> str | None:
         """The label; None where the text names none or several, or denies one.
 
-        >>> labels = Labels(("spam", "ham", "not sure"))
+        >>> labels = LabelNames(("spam", "ham", "not sure"))
         >>> labels.named("Answer: Spam!"), labels.named("spam or ham?"), labels.named("This is not spam.")
         ('spam', None, None)
         """

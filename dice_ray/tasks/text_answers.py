@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dice_ray.errors import DataError, shown
-from dice_ray.tasks.answers import Answers, Labels
+from dice_ray.tasks.answers import Answers, LabelNames
 
 _LABEL = ("label", "labels", "answer", "prediction")
 _OF_LABEL = "probability_"
@@ -28,7 +28,7 @@ class AnswerReader:
 
     def __init__(self, classes: tuple[str, ...], is_exclusive: bool, has_positive: bool) -> None:
         self._classes, self._is_exclusive, self._has_positive = classes, is_exclusive, has_positive
-        self._labels = Labels(classes)
+        self._labels = LabelNames(classes)
 
     @property
     def without_answer(self) -> str:
