@@ -65,7 +65,7 @@ def guides() -> list[str]:
 
 
 STUDIES = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs/results").glob("*/README.md"))
-PAGES = ["README.md", *guides(), *STUDIES]
+PAGES = ["README.md", "AGENTS.md", *guides(), *STUDIES]
 
 
 def text_of(page: str) -> str:

@@ -32,7 +32,7 @@ def run_block(block: Block) -> None:
 @pytest.mark.parametrize("pages", [["README.md"], guides()], ids=["README", "docs"])
 def test_the_blocks_run_in_order_in_an_empty_folder(pages: list[str]) -> None:
     of_pages = [block for page in pages for block in blocks(page)]
-    assert sum(block.is_run and block.language in ("bash", "python") for block in of_pages) > 1
+    assert any(block.is_run and block.language in ("bash", "python") for block in of_pages)
     for block in of_pages:
         run_block(block)
 
