@@ -100,8 +100,8 @@ def _is_accepted(name: str) -> bool:
     return len(name) <= _LONGEST and posixpath.normpath(name) == name
 
 
-def summary(findings: Findings) -> Iterator[str]:
-    """The sentences, the most important first."""
+def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
+    """The sentences, the most important first; below the cards of the verdicts, their headlines are not repeated."""
     compared = comparisons(findings)
     yield from sentence_over_data_sets(compared)
     made = verdicts(findings)
@@ -109,7 +109,7 @@ def summary(findings: Findings) -> Iterator[str]:
         yield from _over_places([*map(decide, compared)])
     for each in made:
         prefix = f"On {each.place}: " if len(made) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in each.sentences)
+        yield from (f"{prefix}{sentence}" for sentence in each.sentences[below_cards:])
     parents = of_kind(findings.frame, "run", "sweep", "study")
     for tag in (schema.FEW_ITEMS, schema.CAUTIONS):
         for warnings in dict.fromkeys(tag_values(parents, tag).dropna()):

@@ -289,5 +289,5 @@ def report(findings: Findings) -> Report:
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
     made = verdicts(findings)
     cards = tuple(card_of(each, findings, each.place if len(made) > 1 else "") for each in made)
-    sentences, runs = tuple(summary(findings)), tuple(all_runs(findings))
+    sentences, runs = tuple(summary(findings, below_cards=True)), tuple(all_runs(findings))
     return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), cards, runs, findings)

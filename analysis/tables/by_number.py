@@ -15,7 +15,7 @@ from analysis.ratios import PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import ALPHA
 from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
-from analysis.verdict.equal_budget import equal_budget, failed_in_variance
+from analysis.verdict.equal_budget import failed_in_variance
 from dice_ray.errors import counted
 
 _MEANINGS: Final = {
@@ -85,7 +85,6 @@ def _budget_notes(of: AtBudget) -> Iterator[str]:
             f"Each seed drew its own test split: the variance of {'seeds' if of.is_crossed else 'settings and seeds'} "
             f"has the factor 1/{'R' if of.is_crossed else 'N'} + {of.test_per_train:.2f} of Nadeau and Bengio (2003)."
         )
-    yield equal_budget(of).headline
     yield "Grey, or italic: not significantly different from the baseline."
 
 

@@ -15,7 +15,7 @@ from analysis.frames import Findings, metric_values, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
-from analysis.verdict.over_seeds import is_one_search, over_seeds
+from analysis.verdict.over_seeds import is_one_search
 from dice_ray.errors import counted
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
@@ -201,7 +201,6 @@ def _notes(compared: Comparison) -> Iterator[str]:
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
             "share of positives."
         )
-    yield over_seeds(decide(compared)).headline
     yield from _tuning(compared)
     weights = tag_values(compared.cells, schema.CLASS_WEIGHTS).groupby(compared.cells["arm"]).first().dropna()
     if len(weights):

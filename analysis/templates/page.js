@@ -43,3 +43,8 @@ for (const body of document.querySelectorAll("tbody[data-fold]")) {
   cell.append(button);
   body.before(head);
 }
+
+// On paper nothing can be unfolded.
+addEventListener("beforeprint", () => {
+  for (const each of document.querySelectorAll("details")) each.open = true;
+});

@@ -109,10 +109,10 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
+        headline: The outcome in one sentence.
         use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
             for settings.
-        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label; an
-            empty one is not shown.
+        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
     """
@@ -120,6 +120,7 @@ class Card:
     name: str
     question: str
     answer: CardAnswer
+    headline: str
     use: str
     facts: Mapping[str, str]
     settle: str = ""
@@ -127,9 +128,8 @@ class Card:
 
     @property
     def lines(self) -> dict[str, str]:
-        """All lines under the answer, by label."""
-        settle = {"to settle it": self.settle} if self.settle else {}
-        return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
+        """All lines under the headline, by label; the first ones say what to do."""
+        return {"use": self.use, **({"to settle it": self.settle} if self.settle else {}), **self.facts}
 
     @property
     def title(self) -> str:
@@ -139,13 +139,15 @@ class Card:
         """The card for a terminal."""
         width = max(map(len, self.lines))
         lines = [f"  {label.ljust(width)}  {one_line(text)}" for label, text in self.lines.items()]
-        return "\n".join([f"{one_line(self.title)} {self.answer}", *lines])
+        return "\n".join([f"{one_line(self.title)} {self.answer}", f"  {one_line(self.headline)}", *lines])
 
     def markdown(self) -> str:
         """The card as GitHub's Markdown."""
         return "\n".join(
             [
                 f"**{in_markdown(self.title)} {self.answer}**",
+                "",
+                in_markdown(self.headline),
                 "",
                 *(f"- {label}: {in_markdown(text)}" for label, text in self.lines.items()),
             ]
@@ -158,8 +160,8 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
     sizes = {} if verdict.cells is None else findings.sizes_of(verdict.cells)
     facts = dict[str, str]()
     for label, text in verdict.facts.items():
-        facts |= {label: text} | (sizes if label == "data" else {})
-    return Card(name, verdict.question, verdict.answer, verdict.use, facts, settle, is_command)
+        facts |= ({label: text} if text else {}) | (sizes if label == "data" else {})
+    return Card(name, verdict.question, verdict.answer, verdict.headline, verdict.use, facts, settle, is_command)
 
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:

@@ -19,6 +19,7 @@ from analysis.statistics.intervals import ALPHA, holm_of, t_interval
 from analysis.statistics.new_data import _of_all_counts, over_seeds_and_items
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison, left_out
+from analysis.verdict import verdicts
 from tests.analysis.cells import items, study
 
 RNG = np.random.default_rng(0)
@@ -104,7 +105,8 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     (untuned,) = comparison(findings(study(scores, test_per_train="0.28"), {}))
     (here_tuned,) = comparison(findings(study(scores, tuned="sweep 0001"), {}))
     assert not any("slightly too high" in table.text() for table in (untuned, here_tuned))
-    assert "Better than cross_entropy on other splits: dice +" in text
+    (verdict,) = verdicts(findings(study(scores, test_per_train="0.28", tuned="sweep 0001"), {}))
+    assert "Better than cross_entropy on other splits: dice +" in verdict.headline
     assert "this test set" not in text
     assert "other seeds on this test set" in here.text()
 
@@ -179,10 +181,11 @@ def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
 
 
 def test_the_winner_beats_every_other_row_on_both_questions() -> None:
-    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
+    found = with_items(study(ACCURACY, "test/accuracy"))
+    (table,), (verdict,) = comparison(found), verdicts(found)
     over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
-    (sentence,) = [note for note in table.notes if note.startswith("Better than cross_entropy on new data: ")]
-    assert f"and better than every other arm (+{over:.2f} over focal)" in sentence
+    assert verdict.headline.startswith("Better than cross_entropy on new data: ")
+    assert f"and better than every other arm (+{over:.2f} over focal)" in verdict.headline
     assert marked(table, "dice", "bold") == {"test/accuracy (%)"}
     assert not marked(table, "dice", "grey")
     (table,) = comparison(findings(study({"cross_entropy": [0.5, 0.6, 0.7] * 2, "dice": [0.6, 0.5, 0.8] * 2}), {}))
@@ -217,9 +220,10 @@ def test_a_second_reading_of_the_same_runs_is_no_rival() -> None:
     frame["metrics.test/accuracy_tuned"] = frame["metrics.test/accuracy"] + frame["seed"].mod(2).map(
         {0: -1e-6, 1: 3e-6}
     )
-    (table,) = comparison(findings(frame.assign(**{"tags.threshold": "tuned"}), {}))
+    found = findings(frame.assign(**{"tags.threshold": "tuned"}), {})
+    (table,), (verdict,) = comparison(found), verdicts(found)
     over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
-    assert f"and better than every other arm (+{over:.2f} over focal{TUNED[0]})" in table.text()
+    assert f"and better than every other arm (+{over:.2f} over focal{TUNED[0]})" in verdict.headline
     assert marked(table, f"dice{TUNED[0]}", "bold")
     assert [is_open for _, _, is_open in table.bodies] == [True, False], "the rows that are compared come first"
 
