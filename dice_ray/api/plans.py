@@ -54,12 +54,14 @@ def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: 
     were chosen then.
     """
     from dice_ray.config.load import resolve, values_layer
+    from dice_ray.run import system
     from dice_ray.run.build import fix_precision
     from dice_ray.run.folder import holds_plan
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.plan import AUTOMATIC
 
     config = resolve(layers)
+    system.check(config.tracking.system)
     folder = runs_folder() / name
     stored = plan_file.read(folder) if holds_plan(folder) else None
     before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None

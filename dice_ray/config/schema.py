@@ -100,12 +100,16 @@ class TrackingConfig(Settings):
     Attributes:
         data: The name of the data set in MLflow, tables and the cache; by default the preset's, if it reads files.
         text: Whether the best run's predictions are logged, and the texts of the records that they are for.
+        system: Whether each evaluation logs the mean use of the CPU, the memory and the GPU since the last one, as
+            `system/...`, on the machine of the run or of its first worker. Needs the package psutil, and nvidia-ml-py
+            for the utilization of the GPU.
         published: The data set of the paper that the data are, whole and in the published split. The paper's tables
             show the scores of such data only.
     """
 
     data: str | None = Field(None, min_length=1)
     text: bool = False
+    system: bool = False
     published: PaperData | None = None
 
 

@@ -21,7 +21,7 @@ from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
 from dice_ray.models.tiny import TINY
-from dice_ray.run import cluster, object_store, trained
+from dice_ray.run import cluster, object_store, system, trained
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -179,11 +179,12 @@ def _choose_numerics(config: RunConfig) -> Numerics:
 
 
 def check_machine(config: RunConfig) -> None:
-    """This process must have the GPUs of a run and support its precision.
+    """This process must have the GPUs of a run, support its precision, and measure what is to be tracked.
 
     Raises:
         RunError: It does not.
     """
+    system.check(config.tracking.system)
     cluster.check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
     _choose_numerics(config)
 
@@ -241,7 +242,10 @@ def train_here(
     if workers.rank() == 0:
         prepared = prepare(config)
         trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
-    with closing(fit(parts, config.training, Checkpoints(folder), is_stopped)) as events:
+    training = fit(parts, config.training, Checkpoints(folder), is_stopped)
+    if config.tracking.system and workers.rank() == 0:
+        training = system.measured(training, parts.numerics.device)
+    with closing(training) as events:
         for event in events:
             object_store.send(folder)
             yield event
