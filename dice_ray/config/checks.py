@@ -51,9 +51,26 @@ def check(config: RunConfig) -> list[Problem]:
     tasks = branches_of(TaskConfig)
     positive = [f"task.{name}.positive" for name, each in tasks.items() if "positive" in each.model_fields]
     must = f"must be none for a task without a positive class ({' or '.join(positive)})"
-    for name, resampling in (("imbalance", data.imbalance), ("oversampling", data.oversampling)):
-        if task.positive_label() is None and resampling.name != "none":
-            problems.append(Problem(f"data.{name}", must, resampling.name))
+    drawn = data.batches
+    resampled = {
+        "data.oversampling": None if data.oversampling.name == "none" else data.oversampling.name,
+        "data.batches.undersampling": None if drawn.undersampling.name == "none" else drawn.undersampling.name,
+        "data.batches.positive_share": drawn.positive_share,
+    }
+    set_ = {path: str(value) for path, value in resampled.items() if value is not None}
+    altered = {} if data.imbalance.name == "none" else {"data.imbalance": data.imbalance.name}
+    if task.positive_label() is None:
+        problems += [Problem(path, must, value) for path, value in (altered | set_).items()]
+    if drawn.correct_prior and not set_:
+        must = f"must be false without one of {', '.join(resampled)}: the share of positives is that of the split"
+        problems.append(Problem("data.batches.correct_prior", must, "true"))
+    if drawn.size is not None:
+        set_ |= {"data.batches.size": str(drawn.size)}
+    for path in [*set_][1:]:
+        problems.append(Problem(path, f"must be left out with {next(iter(set_))}: one of them draws rows", set_[path]))
+    if drawn.positive_share is not None and batch_size < 2:
+        must = "must be at least 2 with data.batches.positive_share: a step holds both classes"
+        problems.append(Problem("training.batch_size", must, str(batch_size)))
     if config.model.pooling != "auto" and not task.classifies_texts:
         of_texts = [name for name, each in tasks.items() if issubclass(each, TaskBranch) and each.classifies_texts]
         must = f"must be auto for task {task.name}: only {' and '.join(of_texts)} classify whole texts"

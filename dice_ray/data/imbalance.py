@@ -7,8 +7,6 @@ negatives and thus has n_pos / (n + k), 29.4 % on QQP; and 50/50 for "+ positive
 
 Copies never leak the held-out splits: no copy is made of a record that also occurs in dev or test, and none has the
 content of any record of any split, or of another copy.
-
-Oversampling alters no split: it says how often the training records of each class are sampled.
 """
 
 from __future__ import annotations
@@ -261,57 +259,3 @@ def _new_copies(
             return
         # In the first round a generator, so that no copy is prepared of a template that is not reached.
         copies_by_template = iter(not_exhausted)
-
-
-class _OversamplingBranch(Branch, ABC):
-    """A way to sample the training records.
-
-    The number of steps and the class counts stay those of the split: weights of the loss and the prior bias of the head
-    are computed from the split, not from the samples.
-    """
-
-    @abstractmethod
-    def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        """The relative frequency of each record, at least 1."""
-
-
-class NoneConfig(_OversamplingBranch):
-    """Every record once."""
-
-    name = "none"
-
-    def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        return [1.0] * len(is_positive)
-
-
-class BalancedConfig(_OversamplingBranch):
-    """The rarer class as often as the other."""
-
-    name = "balanced"
-
-    def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        num_positives = sum(is_positive)
-        if not num_positives:
-            raise DataError(
-                f"data.oversampling balanced needs positives in the training split, got none in {len(is_positive)}"
-            )
-        ratio = (len(is_positive) - num_positives) / num_positives
-        return [max(1.0, ratio) if positive else max(1.0, 1 / ratio) for positive in is_positive]
-
-
-class FactorConfig(_OversamplingBranch):
-    """Positives more often.
-
-    Attributes:
-        times: How many times as often as negatives.
-    """
-
-    name = "factor"
-
-    times: float = Field(ge=1)
-
-    def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        return [self.times if positive else 1.0 for positive in is_positive]
-
-
-OversamplingConfig: TypeAlias = Annotated[NoneConfig | BalancedConfig | FactorConfig, Choice()]

@@ -28,9 +28,10 @@ from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import WithSplitColumns
 from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, NoneConfig, OversamplingConfig, alter
+from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import LoadReport, Record, Splits, digest
+from dice_ray.data.sampling import BatchesConfig, NoneConfig, OversamplingConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.data.urls import expand_path, expanded, fetched, version
 from dice_ray.errors import DataError, meant
@@ -173,6 +174,7 @@ class DataConfig(Settings):
         imbalance: Drops or adds training records of a class; dev and test stay as they are.
         augment: How added records are made.
         oversampling: How often the training records of each class are sampled.
+        batches: What epochs and steps hold of the training records.
     """
 
     source: Annotated[SyntheticConfig | FilesConfig | HubConfig, Choice()] = SyntheticConfig()
@@ -184,6 +186,7 @@ class DataConfig(Settings):
     imbalance: ImbalanceConfig = AsReadConfig()
     augment: AugmentConfig = AugmentConfig()
     oversampling: OversamplingConfig = NoneConfig()
+    batches: BatchesConfig = BatchesConfig()
 
     def yields(self) -> type[Record]:
         """The type of the records, known before anything is read."""

@@ -101,8 +101,13 @@ class SpanHead(nn.Module):
 
 
 @torch.no_grad()
-def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
-    """Initialise each head: small random weights, and the bias zero or the log prior of its term, or of each label."""
+def start_heads(
+    heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"], shift: float = 0.0
+) -> None:
+    """Initialise each head: small random weights, and the bias zero or the log prior of its term, or of each label.
+
+    The logit of a positive class begins `shift` lower.
+    """
     for term in facts:
         output = heads[term.name].get_submodule("output")
         assert isinstance(output, nn.Linear)
@@ -113,6 +118,7 @@ def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias
         elif bias == "prior" and term.link == "sigmoid":
             priors = [each.log_prior for each in term.by_label or (term,)]
             output.bias.copy_(torch.tensor([present - absent for absent, present in priors]))
+        output.bias[-1] -= shift
 
 
 def _gather(hidden_BLH: Tensor, places_BW: Tensor) -> Tensor:

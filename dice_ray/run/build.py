@@ -16,7 +16,9 @@ from dice_ray.config.checks import check_data, check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
+from dice_ray.data.sampling import EachEpochConfig
 from dice_ray.errors import ConfigError, DataError, RefusedError
+from dice_ray.losses.shifted import shifted
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
@@ -29,6 +31,7 @@ from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision, workers
+from dice_ray.training.batches import Sampling
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, never
 from dice_ray.training.loop import Evaluation, Parts, StepProgress, fit
@@ -55,9 +58,14 @@ def build(config: RunConfig) -> Parts:
     """
     prepared = prepare(config)
     numerics = _choose_numerics(config)
-    model = _build_model(config, prepared, numerics)
+    sampling = _sampling(config, prepared)
+    shift = sampling.log_odds_ratio(config.training.batch_size) if config.data.batches.correct_prior else 0.0
+    model = _build_model(config, prepared, numerics, shift)
     # Mining wraps a loss, since it selects the items that the loss is formed over.
-    losses = {term.name: config.mining.wrap(config.loss.build(term)).to(numerics.device) for term in prepared.facts}
+    losses = {
+        term.name: shifted(config.mining.wrap(config.loss.build(term)), shift).to(numerics.device)
+        for term in prepared.facts
+    }
     optimizer = build_optimizer(model, config.training)
     return Parts(
         # Anew, since prepared data are shared by runs, and the file of an own metric may have been edited between them.
@@ -70,7 +78,7 @@ def build(config: RunConfig) -> Parts:
         dev=prepared.dev,
         objective=objective(config),
         numerics=numerics,
-        weights=_sampling_weights(config, prepared),
+        sampling=sampling,
     )
 
 
@@ -199,8 +207,15 @@ def check_fits(config: RunConfig, prepared: PreparedData) -> None:
         raise ConfigError(problems)
 
 
-def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
-    """The encoder with the task's heads on the device; new weights are drawn from the run's seed."""
+def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
+    """The encoder with the task's heads on the device; new weights are drawn from the run's seed.
+
+    Args:
+        config: The run.
+        prepared: Its data.
+        numerics: The device, and how the encoder computes.
+        shift: What is added to the logits in training: the head begins as far below, as if nothing were added.
+    """
     check_fits(config, prepared)
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
@@ -218,18 +233,25 @@ def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) 
         # In place, so that the weights keep their names. `fallback_random` draws the same dropout masks as eager mode.
         encoder.compile(dynamic=True, options={"fallback_random": True})
     heads = prepared.task.heads(encoder.config.hidden_size, config.model)
-    start_heads(heads, prepared.facts, config.model.head_bias)
+    start_heads(heads, prepared.facts, config.model.head_bias, shift)
     # An adapter draws its weights last: the heads start alike with it and without it.
     return with_heads(encoder, heads, config.model).to(numerics.device)
 
 
-def _sampling_weights(config: RunConfig, prepared: PreparedData) -> list[float] | None:
-    """How often each training row is drawn, where `data.oversampling` draws the rows of one class more often."""
-    oversampling, positive = config.data.oversampling, config.task.positive_label()
-    if oversampling.name == "none" or positive is None:
-        return None
+def _sampling(config: RunConfig, prepared: PreparedData) -> Sampling:
+    """Which training rows are drawn, by `data.oversampling` and `data.batches`."""
+    rows, positive, drawn = prepared.train.rows, config.task.positive_label(), config.data.batches
+    if drawn.size is not None:
+        return Sampling(drawn.size, [drawn.size / len(rows)] * len(rows))
+    if positive is None:
+        return Sampling(len(rows))
     label = prepared.task.classes.index(positive)
-    return oversampling.weights([row["label"] == label for row in prepared.train.rows])
+    is_positive = [row["label"] == label for row in rows]
+    if isinstance(drawn.undersampling, EachEpochConfig):
+        weights = drawn.undersampling.weights(is_positive)
+        return Sampling(max(1, round(sum(weights))), weights, is_positive)
+    weights = config.data.oversampling.weights(is_positive)
+    return Sampling(len(rows), weights, is_positive, drawn.positive_share)
 
 
 def train_here(

@@ -81,10 +81,10 @@ def rehearse(config: RunConfig) -> Rehearsal:
     # Evaluations and their checkpoints are timed by themselves.
     of_one_worker = training.model_copy(update={"batch_size": share, "evaluations": 1})
     prepared = prepare(config)
-    num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
-    num_evaluations = batches.num_evaluations(num_steps, training.epochs, training.evaluations)
     check_machine(config)
     parts = build(config)
+    num_steps = batches.num_steps(parts.sampling.num_rows, training.epochs, training.batch_size)
+    num_evaluations = batches.num_evaluations(num_steps, training.epochs, training.evaluations)
     marks = [time.monotonic()]
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
         for _ in fit(parts, of_one_worker, Checkpoints(Path(folder))):

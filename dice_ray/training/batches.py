@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 POOL = 16
 """Steps whose rows are sorted by length together: more steps mean less padding, but also less shuffling."""
@@ -22,6 +24,47 @@ def num_steps(num_rows: int, epochs: float, batch_size: int) -> int:
 def num_evaluations(num_steps: int, epochs: float, evaluations: int | None) -> int:
     """Evaluations of a run with this number of steps: by default one an epoch, and never more than steps."""
     return min(num_steps, evaluations or math.ceil(epochs))
+
+
+class StepRows(Protocol):
+    """The rows of each step."""
+
+    def rows(self, step: int) -> list[int]:
+        """The rows of a step, as many as its batch size; steps may be requested in any order."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Which training rows are drawn; by default every row once an epoch.
+
+    Attributes:
+        num_rows: Rows of an epoch, which decide the number of steps.
+        weights: How often each row is drawn in a pass; once if not given.
+        is_positive: For each row whether it is a positive; needed for `positive_share` alone.
+        positive_share: The share of positives that each step holds.
+    """
+
+    num_rows: int
+    weights: Sequence[float] | None = None
+    is_positive: Sequence[bool] = ()
+    positive_share: float | None = None
+
+    def log_odds_ratio(self, batch_size: int) -> float:
+        """The log-odds of a positive among the rows drawn, minus those among all rows; needs `is_positive`."""
+        num = [self.is_positive.count(True), self.is_positive.count(False)]
+        drawn = [0.0, 0.0]
+        if self.positive_share is not None:
+            drawn[0] = positives_in_step(self.positive_share, batch_size)
+            drawn[1] = batch_size - drawn[0]
+        else:
+            for is_one, weight in zip(self.is_positive, self.weights or [1.0] * len(self.is_positive), strict=True):
+                drawn[not is_one] += weight
+        return math.log(drawn[0] / drawn[1]) - math.log(num[0] / num[1])
+
+    def steps(self, lengths: Sequence[int], batch_size: int, seed: int) -> StepRows:
+        if self.positive_share is None:
+            return Steps(lengths, batch_size, seed, self.weights)
+        return MixedSteps(lengths, batch_size, seed, self.is_positive, self.positive_share)
 
 
 class Steps:
@@ -68,6 +111,28 @@ class Steps:
             generator.shuffle(steps)
             order[start:stop] = [row for step in steps for row in step]
         return order
+
+
+class MixedSteps:
+    """Steps that all hold the same number of positives: those and the negatives are each drawn in their own passes."""
+
+    def __init__(
+        self, lengths: Sequence[int], batch_size: int, seed: int, is_positive: Sequence[bool], share: float
+    ) -> None:
+        num_positives = positives_in_step(share, batch_size)
+        self._parts = []
+        for positive, size in ((True, num_positives), (False, batch_size - num_positives)):
+            members = [row for row, is_one in enumerate(is_positive) if is_one == positive]
+            if size:
+                self._parts.append((members, Steps([lengths[row] for row in members], size, seed)))
+
+    def rows(self, step: int) -> list[int]:
+        return [members[row] for members, steps in self._parts for row in steps.rows(step)]
+
+
+def positives_in_step(share: float, batch_size: int) -> int:
+    """The number of positives in each step: at least one, and not all of it; none of a single row."""
+    return min(max(1, round(share * batch_size)), batch_size - 1)
 
 
 def micro_batches(

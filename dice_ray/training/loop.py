@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,7 @@ class Parts:
     Attributes:
         losses: The loss of each term.
         objective: The metric that decides which checkpoint is best.
-        weights: How often each training row is drawn in a pass; once if not given.
+        sampling: Which training rows are drawn.
     """
 
     task: Task[Any]
@@ -65,7 +65,7 @@ class Parts:
     dev: EncodedSplit
     objective: str
     numerics: Numerics
-    weights: Sequence[float] | None = None
+    sampling: batches.Sampling
 
 
 @dataclass(frozen=True)
@@ -129,15 +129,15 @@ def fit(
         NonFiniteError: A loss or gradient is not finite; the weights of that step are not changed.
         RunError: A single row does not fit into memory, or no checkpoint of the run can be used.
     """
-    rows, device = parts.train.rows, parts.numerics.device
-    num_steps = batches.num_steps(len(rows), config.epochs, config.batch_size)
+    rows, device, num_rows = parts.train.rows, parts.numerics.device, parts.sampling.num_rows
+    num_steps = batches.num_steps(num_rows, config.epochs, config.batch_size)
     num_evaluations = batches.num_evaluations(num_steps, config.epochs, config.evaluations)
     evaluated = {round(num_steps * (index + 1) / num_evaluations) for index in range(num_evaluations)}
 
     gradient = Gradient(
         parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, TrainingTally(config.tokens)
     )
-    steps = batches.Steps(gradient.lengths, config.batch_size, config.seed, parts.weights)
+    steps = parts.sampling.steps(gradient.lengths, config.batch_size, config.seed)
     optimizer = parts.optimizer
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
     stateful: dict[str, Any] = {"optimizer": optimizer, "scaler": scaler}
@@ -157,7 +157,7 @@ def fit(
     # The run was stopped in the evaluation after its last step.
     is_pending = first in evaluated and (not history or history[-1].step < first)
     for step in range(first - is_pending, num_steps):
-        in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / len(rows)
+        in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / num_rows
         lr = set_rate(optimizer, config, step, num_steps)
         if step >= first:
             _take_step(step, in_step, gradient, optimizer, scaler, config.clip)

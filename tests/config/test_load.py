@@ -165,6 +165,13 @@ def test_sections_are_checked_against_each_other() -> None:
     assert [line.partition(" (")[0] for line in lines] == [
         f"data.{name}: must be none for a task without a positive class" for name in ("imbalance", "oversampling")
     ]
+    both = ["data.oversampling=balanced", "data.batches.positive_share=0.5", "training.batch_size=1"]
+    assert [line.partition(":")[0] for line in problems_of(PRESET, set_layer(both))] == [
+        "data.batches.positive_share",
+        "training.batch_size",
+    ]
+    (line,) = problems_of(PRESET, set_layer(["data.batches.correct_prior=true", "data.batches.size=9"]))
+    assert line.startswith("data.batches.correct_prior: must be false without one of data.oversampling, data.batches.u")
     (line,) = problems_of(PRESET, set_layer(["loss=asymmetric"]))
     assert line.startswith("loss: must take the softmax link of task sentence_pair, got asymmetric (from --set)")
 

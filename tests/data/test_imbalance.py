@@ -16,12 +16,9 @@ from dice_ray.data.imbalance import (
     AddNegativeConfig,
     AddPositiveConfig,
     AlteredConfig,
-    BalancedConfig,
     ClassCounts,
     ComposedConfig,
     DropNegativeConfig,
-    FactorConfig,
-    NoneConfig,
     RatioConfig,
     _Altered,
     _label,
@@ -195,21 +192,3 @@ def test_dev_and_test_stay_and_the_report_describes_the_altered_train() -> None:
     assert sources.load(data(**small, imbalance="drop_negative"), "1").digest == dropped.digest
     other = sources.load(data(**small, imbalance__drop_negative__seed=1), "1")
     assert other.digest not in (read.digest, dropped.digest)
-
-
-RARE = [True, False, False, False, False]
-
-
-def test_balanced_draws_both_classes_as_often_whichever_is_rarer() -> None:
-    assert BalancedConfig().weights(RARE) == [4, 1, 1, 1, 1]
-    assert BalancedConfig().weights([not one for one in RARE]) == [4, 1, 1, 1, 1]
-
-
-def test_a_factor_is_that_of_positives() -> None:
-    assert FactorConfig(times=2.5).weights(RARE) == [2.5, 1, 1, 1, 1]
-    assert NoneConfig().weights(RARE) == [1] * 5
-
-
-def test_nothing_is_balanced_without_positives() -> None:
-    with pytest.raises(DataError, match="needs positives in the training split, got none in 3"):
-        BalancedConfig().weights([False] * 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ import torch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
-from dice_ray.run import build, cluster, folder, single
+from dice_ray.run import build, cluster, folder, single, trained
+from dice_ray.settings import nested
 from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
@@ -97,9 +99,9 @@ def test_mined_negatives_train(tmp_path: Path) -> None:
 
 def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path: Path) -> None:
     plain, balanced = small(), small(data__oversampling="balanced")
-    weights = build.build(balanced).weights
+    weights = build.build(balanced).sampling.weights
     labels = [row["label"] for row in build.prepare(balanced).train.rows]
-    assert build.build(plain).weights is None
+    assert set(build.build(plain).sampling.weights or ()) == {1.0}
     assert weights is not None
     assert {(label, round(weight, 3)) for label, weight in zip(labels, weights, strict=True)} == {(0, 1.0), (1, 2.333)}
     assert build.prepare(balanced).facts == build.prepare(plain).facts, "the prior and the weights of losses stay"
@@ -108,6 +110,46 @@ def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path:
     ]
     assert ends[0].step == ends[1].step
     assert ends[0].metrics["train/loss"] != ends[1].metrics["train/loss"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "share"),
+    [
+        ({"data__oversampling": "balanced"}, 0.5),
+        ({"data__batches__positive_share": 0.25}, 0.25),
+        ({"data__batches__undersampling": "each_epoch"}, 0.5),
+    ],
+    ids=["oversampling", "share", "undersampling"],
+)
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_correcting_the_prior_shifts_the_logits_and_changes_nothing_else(
+    tmp_path: Path, settings: dict[str, Any], share: float, link: str
+) -> None:
+    """Finds a correction of the wrong sign or class, and one that changes the training."""
+    task = {"task.sentence_pair.link": link}
+    runs, logits = [small(**settings), small(**settings, data__batches__correct_prior=True)], []
+    runs = [resolve([Layer("run", nested(run)), values_layer("test", task)]) for run in runs]
+    for number, config in enumerate(runs):
+        list(single.evaluations(config, tmp_path / str(number)))
+        items = trained.load(tmp_path / str(number))
+        predicted = items.predictions(build.prepare(config).splits.dev, threshold=0.5)
+        logits.append([math.log(float(row[3]) / (1 - float(row[3]))) for row in predicted.rows])
+    negatives, positives = build.prepare(runs[0]).facts[0].counts
+    shift = math.log(share / (1 - share)) - math.log(positives / negatives)
+    assert [before - after for before, after in zip(*logits, strict=True)] == pytest.approx(
+        [shift] * len(logits[0]), abs=0.001
+    )
+
+
+def test_an_undersampled_epoch_is_short_and_a_size_is_that_of_the_epoch(tmp_path: Path) -> None:
+    """Finds epochs of as many steps as without undersampling, which would be oversampling by another name."""
+    each = small(data__batches__undersampling="each_epoch", training__epochs=3)
+    _, positives = build.prepare(each).facts[0].counts
+    control = small(data__batches__undersampling__each_epoch__drops="any", training__epochs=3)
+    sized = small(data__batches__size=2 * positives, training__epochs=3)
+    ends = [list(single.evaluations(config, tmp_path / str(n)))[-1] for n, config in enumerate((each, control, sized))]
+    assert {end.step for end in ends} == {round(3 * 2 * positives / 16)}
+    assert {round(end.epoch) for end in ends} == {3}
 
 
 @pytest.fixture(scope="module")

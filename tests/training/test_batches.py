@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.training.batches import POOL, Steps, micro_batches, num_padded, num_steps
+from dice_ray.training.batches import POOL, Sampling, Steps, micro_batches, num_padded, num_steps
 
 
 @given(
@@ -53,6 +55,50 @@ def test_no_weights_are_equal_weights() -> None:
     plain, weighted = Steps(lengths, 8, 1), Steps(lengths, 8, 1, [1.0] * 100)
     assert [plain.rows(step) for step in range(30)] == [weighted.rows(step) for step in range(30)]
     assert plain.rows(0) == [23, 9, 79, 58, 86, 51, 37, 30], "the draws of earlier results"
+
+
+@given(
+    positives=st.lists(st.booleans(), min_size=2, max_size=60).filter(lambda rows: 0 < sum(rows) < len(rows)),
+    batch_size=st.integers(2, 40),
+    share=st.floats(0.01, 0.99),
+    seed=st.integers(0, 5),
+)
+def test_each_step_holds_the_share_of_positives_and_each_class_is_drawn_in_passes(
+    positives: list[bool], batch_size: int, share: float, seed: int
+) -> None:
+    """Finds steps whose share differs, as by independent draws, and a class of which a row is drawn twice in a pass."""
+    steps = Sampling(len(positives), None, positives, share).steps([1] * len(positives), batch_size, seed)
+    rows = [steps.rows(step) for step in range(12)]
+    num = min(max(round(share * batch_size), 1), batch_size - 1)
+    assert {(len(each), sum(positives[row] for row in each)) for each in rows} == {(batch_size, num)}
+    for is_positive in (True, False):
+        size = positives.count(is_positive)
+        seen = [row for each in rows for row in each if positives[row] == is_positive]
+        for start in range(0, len(seen) - size + 1, size):
+            assert len(set(seen[start : start + size])) == size
+    again = Sampling(len(positives), None, positives, share).steps([1] * len(positives), batch_size, seed)
+    assert again.rows(11) == rows[11], "a step depends on no step before it, so a resumed run takes the same"
+
+
+def test_a_single_row_is_no_share() -> None:
+    """Finds a division by zero in a rehearsal, whose batch is that of one worker."""
+    steps = Sampling(3, None, [True, False, False], 0.5).steps([1] * 3, 1, 1)
+    assert sorted(steps.rows(step)[0] for step in range(2)) == [1, 2]
+
+
+def test_weights_below_one_draw_other_rows_in_each_pass() -> None:
+    """Finds negatives that are left out once for all."""
+    steps = Sampling(10, [1.0] * 5 + [0.1] * 50).steps([1] * 55, 10, seed=1)
+    drawn = [steps.rows(step) for step in range(20)]
+    assert all(set(range(5)) < set(each) and len(set(each)) == 10 for each in drawn)
+    assert len({row for each in drawn for row in each}) > 40
+
+
+def test_the_log_odds_ratio_is_that_of_the_rows_drawn() -> None:
+    rare = [True] + [False] * 9
+    assert Sampling(10, None, rare).log_odds_ratio(4) == 0
+    assert Sampling(10, [9.0] + [1.0] * 9, rare).log_odds_ratio(4) == pytest.approx(math.log(9))
+    assert Sampling(10, None, rare, 0.3).log_odds_ratio(4) == pytest.approx(math.log(9 / 3)), "1 of 4"
 
 
 def test_rows_of_similar_length_share_a_step_and_steps_are_shuffled() -> None:
