@@ -18,6 +18,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
 from dice_ray.run import build, cluster, folder, single, trained
 from dice_ray.settings import nested
+from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
@@ -133,6 +134,7 @@ def test_correcting_the_prior_shifts_the_logits_and_changes_nothing_else(
         list(single.evaluations(config, tmp_path / str(number)))
         items = trained.load(tmp_path / str(number))
         predicted = items.predictions(build.prepare(config).splits.dev, threshold=0.5)
+        assert isinstance(predicted, TablePredictions)
         logits.append([math.log(float(row[3]) / (1 - float(row[3]))) for row in predicted.rows])
     negatives, positives = build.prepare(runs[0]).facts[0].counts
     shift = math.log(share / (1 - share)) - math.log(positives / negatives)
