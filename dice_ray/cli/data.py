@@ -107,20 +107,24 @@ def losses(
     if as_json:
         print_json([vars(row) for row in rows] if name is None else vars(rows[0]))
         return
-    for row in rows:
-        if name is not None:
-            _print_loss(row)
-        else:
-            print_text(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
-            if row.parameters:
-                print_text(f"    {'; '.join(row.parameters)}", hanging=0)
+    if name is not None:
+        _print_loss(rows[0])
+    for group in dict.fromkeys(row.group for row in rows) if name is None else ():
+        typer.echo(f"{group}:")
+        for row in rows:
+            if row.group == group:
+                links = ", ".join(row.links)
+                print_text(f"  {row.name}\n    {row.formula}\n    {row.scope}; {links}; {row.source}")
+                if row.parameters:
+                    print_text(f"    {'; '.join(row.parameters)}", hanging=0)
     if plot:
         typer.echo(f"\nWritten: {plot}")
 
 
 def _print_loss(row: LossRow) -> None:
     section = f" (section {row.section} of the paper, arXiv 1911.02855v3)" if row.section else " (not in the paper)"
-    facts = {"formula": row.formula, "source": row.source + section, "scope": row.scope, "use": row.use}
+    links = f"{row.group}; {', '.join(row.links)}"
+    facts = {"formula": row.formula, "source": row.source + section, "group": links, "scope": row.scope, "use": row.use}
     print_text("\n".join([row.name, *(f"  {fact:9}{text}" for fact, text in facts.items())]), hanging=9)
     if row.parameters:
         written = (parameter.partition(": ") for parameter in row.parameters)

@@ -5,8 +5,7 @@ from typing import Annotated, TypeAlias
 from dice_ray.losses.cross_entropy import (
     CrossEntropyConfig,
     CrossEntropyLoss,
-    LogitAdjustedConfig,
-    LogitAdjustedLoss,
+    MajorityOrMinorityConfig,
     WeightedCrossEntropyConfig,
 )
 from dice_ray.losses.custom import CustomConfig
@@ -18,7 +17,15 @@ from dice_ray.losses.dice import (
     SelfAdjustingDiceConfig,
     SelfAdjustingDiceLoss,
 )
-from dice_ray.losses.focal import AsymmetricConfig, AsymmetricLoss, FocalConfig, FocalLoss
+from dice_ray.losses.focal import AsymmetricConfig, AsymmetricLoss, FocalConfig, FocalLoss, PolyConfig, PolyLoss
+from dice_ray.losses.margins import (
+    LdamConfig,
+    LdamLoss,
+    LogitAdjustedConfig,
+    LogitAdjustedLoss,
+    VectorScalingConfig,
+    VectorScalingLoss,
+)
 from dice_ray.losses.tversky import TverskyConfig, TverskyLoss
 from dice_ray.settings import Choice
 
@@ -32,6 +39,10 @@ LossConfig: TypeAlias = Annotated[
     | DiceCEConfig
     | LogitAdjustedConfig
     | AsymmetricConfig
+    | VectorScalingConfig
+    | LdamConfig
+    | MajorityOrMinorityConfig
+    | PolyConfig
     | CustomConfig,
     Choice(),
 ]
@@ -48,12 +59,19 @@ __all__ = [
     "DiceLoss",
     "FocalConfig",
     "FocalLoss",
+    "LdamConfig",
+    "LdamLoss",
     "LogitAdjustedConfig",
     "LogitAdjustedLoss",
     "LossConfig",
+    "MajorityOrMinorityConfig",
+    "PolyConfig",
+    "PolyLoss",
     "SelfAdjustingDiceConfig",
     "SelfAdjustingDiceLoss",
     "TverskyConfig",
     "TverskyLoss",
+    "VectorScalingConfig",
+    "VectorScalingLoss",
     "WeightedCrossEntropyConfig",
 ]

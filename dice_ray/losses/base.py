@@ -11,7 +11,7 @@ every loss exact.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,10 @@ from dice_ray.settings import Branch
 if TYPE_CHECKING:
     from dice_ray.errors import Problem
     from dice_ray.terms import Link, TermFacts
+
+
+Group: TypeAlias = Literal["baseline and smoothing", "reweighting", "margins", "focusing", "overlap", "ranking", "own"]
+"""How a loss counters the imbalance."""
 
 
 class Loss(nn.Module, ABC):
@@ -59,6 +63,15 @@ class Loss(nn.Module, ABC):
     def forward(self, logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> Tensor:
         """The scalar loss of a step that one worker holds in one batch."""
         return self.value(self.statistics(logits, targets, mask))
+
+    def begin_step(self, progress: float) -> None:
+        """Called before each step with the share of the steps that is done, from 0 to below 1; passed on to children.
+
+        Of a resumed run it is the same as of one without interruption.
+        """
+        for child in self.children():
+            if isinstance(child, Loss):
+                child.begin_step(progress)
 
     def num_items(self, targets: Tensor, mask: Tensor | None = None) -> Tensor:
         """The number of items that count; needs targets and mask only, so it is known before the forward pass."""
@@ -104,6 +117,7 @@ class LossBranch(Branch, ABC):
     """The configuration of a loss: one branch of `loss`. It builds the loss of each term.
 
     Attributes:
+        group: How it counters the imbalance.
         formula: The loss of one class of one item, as one line of text.
         source: Equation or publication that defines the loss.
         section: The section of the paper (arXiv 1911.02855v3) that treats it; empty if none does.
@@ -111,6 +125,7 @@ class LossBranch(Branch, ABC):
         supported: The links that the loss supports.
     """
 
+    group: ClassVar[Group]
     formula: ClassVar[str]
     source: ClassVar[str]
     section: ClassVar[str] = ""

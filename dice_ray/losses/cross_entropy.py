@@ -1,22 +1,21 @@
-"""Cross entropy: plain, class-weighted (eq. 2), and with logits adjusted by the log prior."""
+"""Cross entropy: plain, with smoothed labels, with class weights (eq. 2), and with a weight for the background."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import ItemLoss, LossBranch
+from dice_ray.errors import Problem
+from dice_ray.losses.base import Group, ItemLoss, LossBranch
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
 from dice_ray.losses.weighting import LgConfig, Weighting
 
 if TYPE_CHECKING:
-    from dice_ray.errors import Problem
     from dice_ray.terms import Link, TermFacts
 
 
@@ -24,7 +23,8 @@ class CrossEntropyLoss(ItemLoss):
     """-a_t log p_t, averaged over the N items (eq. 2); torch's `weight=` divides by the sum of the weights instead.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
-    with every item masked the value is 0.
+    with every item masked the value is 0. With `label_smoothing` s, log p_t becomes (1 - s) log p_t + s mean_j log p_j,
+    as in torch. Before the share `reweight_after` of the steps, all weights are 1.
 
     >>> loss = CrossEntropyLoss(weights=[1, 3])
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # (1 + 3) log(2) / 2
@@ -34,66 +34,92 @@ class CrossEntropyLoss(ItemLoss):
     weights_C: Tensor | None
     _first_classes: Tensor
 
-    def __init__(self, link: Link = "softmax", weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self,
+        link: Link = "softmax",
+        weights: Sequence[float] | None = None,
+        *,
+        reweight_after: float = 0.0,
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__(link)
+        self.reweight_after, self.is_weighted = reweight_after, weights is not None and reweight_after == 0
+        self.label_smoothing = label_smoothing
         self.register_buffer("weights_C", None if weights is None else torch.tensor(weights).float(), persistent=False)
         # Of each label of a multi-label term; its two classes follow each other.
         self.register_buffer("_first_classes", torch.arange(0, len(weights or ()), 2), persistent=False)
 
+    def begin_step(self, progress: float) -> None:
+        self.is_weighted = self.weights_C is not None and progress >= self.reweight_after
+
     def losses(self, items: Items) -> Tensor:
-        return self.weighted(-target_log_prob(items), items)
+        return self.weighted(-target_log_prob(items, self.label_smoothing), items)
 
     def weighted(self, losses_N: Tensor, items: Items) -> Tensor:
         """The loss of each item times the weight of its class; two weights for each label of a multi-label term."""
-        if self.weights_C is None:
+        if not self.is_weighted:
             return losses_N
+        assert self.weights_C is not None
         classes_N = items.targets
         if self.link == "sigmoid" and len(self.weights_C) > 2:
             classes_N = (classes_N.reshape(-1, len(self.weights_C) // 2) + self._first_classes).flatten()
         return losses_N * self.weights_C[classes_N]
 
 
-class LogitAdjustedLoss(CrossEntropyLoss):
-    """Cross entropy of z + tau log prior, so that the logits need not learn the prior (Menon et al. 2021, eq. 10).
+class WeightedConfig(LossBranch):
+    """Fields shared by the losses whose items can be weighted by class.
 
-    `logits_NC` or `logits_N`, `targets_N`. A class absent from the training split counts as one item in the prior; with
-    every item masked the value is 0.
-
-    >>> loss = LogitAdjustedLoss(LogitAdjustedConfig(), log_prior=[-0.287682, -1.386294])
-    >>> round(loss(torch.zeros(1, 2), torch.tensor([1])).item(), 4)  # -log(.25)
-    1.3863
+    Attributes:
+        weighting: The class weights a_t; 1 where not given.
+        reweight_after: The share of the steps before which all weights are 1 (deferred re-weighting, Cao et al. 2019).
     """
 
-    shift_C: Tensor
+    weighting: Weighting | None = None
+    reweight_after: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
-    def __init__(self, config: LogitAdjustedConfig, log_prior: Sequence[float], link: Link = "softmax") -> None:
-        super().__init__(link)
-        self.register_buffer("shift_C", config.tau * torch.tensor(log_prior), persistent=False)
+    def class_weights(self, facts: TermFacts) -> tuple[float, ...] | None:
+        return self.weighting.class_weights(facts) if self.weighting else None
 
-    def losses(self, items: Items) -> Tensor:
-        # The logits of two classes are already their difference (`Items.logits`), so their shifts are subtracted too.
-        shift = self.shift_C[1] - self.shift_C[0] if items.is_two_class else self.shift_C
-        return super().losses(replace(items, logits=items.logits + shift))
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        if self.weighting is None:
+            must = "has no effect without weighting, must be 0"
+            return [Problem(f"{path}.reweight_after", must, str(self.reweight_after))] if self.reweight_after else []
+        if facts.link == "position":
+            must = f"must be left out for term {facts.name!r}: it predicts positions, which have no class weights"
+            return [Problem(f"{path}.weighting", must, self.weighting.name)]
+        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
 
 
 class CrossEntropyConfig(LossBranch):
-    """-y log p."""
+    """-y log p.
+
+    Attributes:
+        label_smoothing: The share s of each label that is spread over all classes: y is (1 - s) y + s/C.
+    """
 
     name: ClassVar[str] = "cross_entropy"
+    group: ClassVar[Group] = "baseline and smoothing"
     formula: ClassVar[str] = "-y log p"
     source: ClassVar[str] = "eq. 1"
     section: ClassVar[str] = "3.2"
     use: ClassVar[str] = (
         "The baseline of every comparison. With rare positives, try model.head_bias=prior and the tuned threshold "
-        "before another loss."
+        "before another loss. label_smoothing (Szegedy et al. 2016) is a control."
     )
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
-        return CrossEntropyLoss(facts.link)
+        return CrossEntropyLoss(facts.link, label_smoothing=self.label_smoothing)
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        if facts.link != "position" or not self.label_smoothing:
+            return []
+        must = f"must be 0 for term {facts.name!r}: it predicts positions, whose number differs from item to item"
+        return [Problem(f"{path}.label_smoothing", must, str(self.label_smoothing))]
 
 
-class WeightedCrossEntropyConfig(LossBranch):
+class WeightedCrossEntropyConfig(WeightedConfig):
     """-a_t y log p, with the weight a_t of the class.
 
     Attributes:
@@ -101,6 +127,7 @@ class WeightedCrossEntropyConfig(LossBranch):
     """
 
     name: ClassVar[str] = "weighted_cross_entropy"
+    group: ClassVar[Group] = "reweighting"
     formula: ClassVar[str] = "-a_t y log p"
     source: ClassVar[str] = "eq. 2"
     section: ClassVar[str] = "3.2"
@@ -108,27 +135,34 @@ class WeightedCrossEntropyConfig(LossBranch):
     weighting: Weighting = LgConfig()
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
-        return CrossEntropyLoss(facts.link, self.weighting.class_weights(facts))
-
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
+        return CrossEntropyLoss(facts.link, self.class_weights(facts), reweight_after=self.reweight_after)
 
 
-class LogitAdjustedConfig(LossBranch):
-    """-y log softmax(z + tau log prior).
+class MajorityOrMinorityConfig(LossBranch):
+    """-y log p, and weight times as much again for items of the background class: class weights 1 + weight, 1, 1, ...
+
+    The paper (its eq. for L_MoM) sums over the tokens of a sentence, divides by the longest sentence, and mixes both
+    terms by a share; here both are divided by the N items of the step, which with the learning rate is the same for
+    weight = (1 - share)/share. We found no code of the authors.
 
     Attributes:
-        tau: The factor of the log prior; 0 is cross-entropy.
+        weight: The factor of the term over the items of the background class.
     """
 
-    name: ClassVar[str] = "logit_adjusted"
-    formula: ClassVar[str] = "-y log softmax(z + tau log prior)"
-    source: ClassVar[str] = "Menon et al. 2021"
+    name: ClassVar[str] = "majority_or_minority"
+    group: ClassVar[Group] = "reweighting"
+    formula: ClassVar[str] = "-(1 + weight [class is background]) y log p"
+    source: ClassVar[str] = "Nemoto et al. 2024, arXiv 2401.11431"
     use: ClassVar[str] = (
-        "Each class counts the same in the score (macro F1, balanced accuracy) and class frequencies differ."
+        "Tags, where too many tokens of the background are taken for entities: precision rises. It weighs the most "
+        "frequent class more, the opposite of weighted_cross_entropy."
     )
-    # The value that the publication derives; not measured here.
-    tau: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(gt=0)] = 1.0
 
-    def build(self, facts: TermFacts) -> LogitAdjustedLoss:
-        return LogitAdjustedLoss(self, facts.log_prior, facts.link)
+    def build(self, facts: TermFacts) -> CrossEntropyLoss:
+        weights = [1.0 + self.weight * (index == facts.background) for index in range(len(facts.classes))]
+        return CrossEntropyLoss(facts.link, weights)
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        must = f"must be another loss for term {facts.name!r}, which has no background class"
+        return [] if facts.background is not None else [Problem(path, must, self.name)]

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dice_ray.errors import ConfigError, InputError, LossInputError, Problem, UnknownNameError
-from dice_ray.losses.base import Loss, LossBranch, mean
+from dice_ray.losses.base import Group, Loss, LossBranch, mean
 from dice_ray.losses.items import Items
 from dice_ray.user_code import Address, load
 
@@ -76,6 +76,7 @@ class CustomConfig(LossBranch):
     """
 
     name: ClassVar[str] = "custom"
+    group: ClassVar[Group] = "own"
     formula: ClassVar[str] = "what target builds or computes"
     source: ClassVar[str] = "a file or package of your own"
     use: ClassVar[str] = "A loss of your own."

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dice_ray.errors import Problem
-from dice_ray.losses.base import Loss, LossBranch, item_sums, mean
+from dice_ray.losses.base import Group, Loss, LossBranch, item_sums, mean
 from dice_ray.losses.overlap import Form, item_losses, set_sums, set_sums_and_log_prob
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class SetConfig(LossBranch):
             labels of a multi-label term share one ratio, or with `per_label` have one each, of which it is the mean.
     """
 
+    group: ClassVar[Group] = "overlap"
     classes: Literal["foreground", "all"] = "foreground"
     average: Literal["per_class", "pooled", "per_label"] = "per_class"
 

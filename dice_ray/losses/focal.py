@@ -1,4 +1,4 @@
-"""Losses that down-weight easy items: focal (FL) and asymmetric."""
+"""Losses that weigh items by how easy they are: focal (FL), asymmetric and poly."""
 
 from __future__ import annotations
 
@@ -10,26 +10,24 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.errors import Problem
-from dice_ray.losses.base import ItemLoss, LossBranch
-from dice_ray.losses.cross_entropy import CrossEntropyLoss
+from dice_ray.losses.base import Group, ItemLoss, LossBranch
+from dice_ray.losses.cross_entropy import CrossEntropyLoss, WeightedConfig
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
-from dice_ray.losses.weighting import Weighting
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
 
 
-class FocalConfig(LossBranch):
+class FocalConfig(WeightedConfig):
     """-a_t y (1-p)^gamma log p.
 
     Attributes:
         gamma: The exponent of the factor that down-weights easy items; 0 is cross-entropy.
-        weighting: The class weights a_t; 1 where not given.
     """
 
     name: ClassVar[str] = "focal"
+    group: ClassVar[Group] = "focusing"
     formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
     source: ClassVar[str] = "Lin et al. 2017; Table 2"
     section: ClassVar[str] = "3.4"
@@ -38,18 +36,9 @@ class FocalConfig(LossBranch):
     )
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     gamma: Annotated[float, Field(ge=0)] = 2.0
-    weighting: Weighting | None = None
 
     def build(self, facts: TermFacts) -> FocalLoss:
-        return FocalLoss(self, facts.link, self.weighting.class_weights(facts) if self.weighting else None)
-
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        if self.weighting is None:
-            return []
-        if facts.link == "position":
-            must = f"must be left out for term {facts.name!r}: it predicts positions, which have no class weights"
-            return [Problem(f"{path}.weighting", must, self.weighting.name)]
-        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
+        return FocalLoss(self, facts.link, self.class_weights(facts))
 
 
 class AsymmetricConfig(LossBranch):
@@ -62,6 +51,7 @@ class AsymmetricConfig(LossBranch):
     """
 
     name: ClassVar[str] = "asymmetric"
+    group: ClassVar[Group] = "focusing"
     formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"
     source: ClassVar[str] = "Ridnik et al. 2021"
     use: ClassVar[str] = (
@@ -78,6 +68,45 @@ class AsymmetricConfig(LossBranch):
         return AsymmetricLoss(self)
 
 
+class PolyConfig(LossBranch):
+    """-y log p + epsilon y (1-p), Poly-1.
+
+    Attributes:
+        epsilon: The factor of 1-p; 0 is cross-entropy, below 0 easy items weigh less, as in focal loss.
+    """
+
+    name: ClassVar[str] = "poly"
+    group: ClassVar[Group] = "focusing"
+    formula: ClassVar[str] = "-y log p + epsilon y (1-p)"
+    source: ClassVar[str] = "Leng et al. 2022, arXiv 2204.12511"
+    use: ClassVar[str] = "A control: one more parameter on cross-entropy, which does not look at class frequencies."
+    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    # As in the paper's listing; its experiments search from -1 to 6.
+    epsilon: Annotated[float, Field(ge=-1)] = 1.0
+
+    def build(self, facts: TermFacts) -> PolyLoss:
+        return PolyLoss(self, facts.link)
+
+
+class PolyLoss(CrossEntropyLoss):
+    """-log p_t + epsilon (1-p_t), averaged over items: the first polynomial term of cross entropy has another factor.
+
+    `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
+    with every item masked the value is 0. As in the paper's listing, here from log p, which does not underflow.
+
+    >>> round(PolyLoss()(torch.zeros(1, 2), torch.tensor([1])).item(), 4)  # log 2 + .5
+    1.1931
+    """
+
+    def __init__(self, config: PolyConfig | None = None, link: Link = "softmax") -> None:
+        super().__init__(link)
+        self.epsilon = (config or PolyConfig()).epsilon
+
+    def losses(self, items: Items) -> Tensor:
+        log_p_N = target_log_prob(items)
+        return -log_p_N - self.epsilon * log_p_N.expm1()
+
+
 class FocalLoss(CrossEntropyLoss):
     """-a_t (1-p_t)^gamma log p_t, averaged over items; gamma 0 is cross entropy.
 
@@ -91,8 +120,9 @@ class FocalLoss(CrossEntropyLoss):
     def __init__(
         self, config: FocalConfig | None = None, link: Link = "softmax", weights: Sequence[float] | None = None
     ) -> None:
-        super().__init__(link, weights)
-        self.gamma = (config or FocalConfig()).gamma
+        config = config or FocalConfig()
+        super().__init__(link, weights, reweight_after=config.reweight_after)
+        self.gamma = config.gamma
 
     def losses(self, items: Items) -> Tensor:
         return self.weighted(focal(target_log_prob(items), self.gamma), items)

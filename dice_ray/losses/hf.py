@@ -50,7 +50,12 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
     if facts.link == "position" or facts.link not in config.links():
         known = tuple(sorted(config.links() - {"position"}))
         raise ConfigError([Problem("facts.link", f"must be one that {config.name} takes", facts.link, known=known)])
-    if problems := [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]:
+    problems = [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]
+    if after := getattr(config, "reweight_after", 0.0):
+        problems.append(
+            Problem("loss.reweight_after", "must be 0: the Trainer does not tell how far it is", str(after))
+        )
+    if problems:
         raise ConfigError(problems)
     return TrainerLoss(mining.wrap(config.build(facts)))
 

@@ -18,11 +18,14 @@ from torch import Tensor
 from dice_ray.losses.items import Items
 
 
-def target_log_prob(items: Items) -> Tensor:
-    """`log_p_N` of each item's target class."""
+def target_log_prob(items: Items, smoothing: float = 0.0) -> Tensor:
+    """`log_p_N` of each item's target class; smoothed, (1 - smoothing) log p_t + smoothing mean_j log p_j."""
     if items.is_two_class:
-        return F.logsigmoid(torch.where(items.targets == 1, items.logits, -items.logits))
-    return _target_log_prob(items.logits, items.targets)
+        margin_N = torch.where(items.targets == 1, items.logits, -items.logits)
+        log_p_N = F.logsigmoid(margin_N)
+        # The log odds of two classes are their margin.
+        return log_p_N - smoothing / 2 * margin_N if smoothing else log_p_N
+    return _target_log_prob(items.logits, items.targets, smoothing)
 
 
 def softmax(logits_NC: Tensor) -> Tensor:
@@ -53,22 +56,30 @@ def _exponentials(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class _TargetLogProb(torch.autograd.Function):
-    """log p_t = z_t - max - log(sum); d/dz_j = [j = t] - p_j."""
+    """log p_t = z_t - max - log(sum); d/dz_j = [j = t] - p_j. Smoothed, z_t and [j = t] are weighted means with those
+    of all classes.
+    """
 
     @staticmethod
-    def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor) -> Tensor:
+    def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, smoothing: float) -> Tensor:
         e_NC, sum_N1, max_N1 = _exponentials(logits_NC)
         targets_N1 = targets_N[:, None]
-        ctx.dtype = logits_NC.dtype
+        ctx.dtype, ctx.smoothing = logits_NC.dtype, smoothing
         ctx.save_for_backward(e_NC, sum_N1, targets_N1)
-        return (logits_NC.gather(1, targets_N1).to(e_NC.dtype) - max_N1 - sum_N1.log())[:, 0]
+        z_N1 = logits_NC.gather(1, targets_N1).to(e_NC.dtype)
+        if smoothing:
+            z_N1 = torch.lerp(z_N1, logits_NC.mean(-1, keepdim=True, dtype=e_NC.dtype), smoothing)
+        return (z_N1 - max_N1 - sum_N1.log())[:, 0]
 
     @staticmethod
-    def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor, None, None]:
         e_NC, sum_N1, targets_N1 = ctx.saved_tensors
-        grad_NC = e_NC * (-grad_N[:, None] / sum_N1)
-        grad_NC.scatter_add_(1, targets_N1, grad_N[:, None])
-        return grad_NC.to(ctx.dtype), None
+        grad_N1 = grad_N[:, None]
+        grad_NC = e_NC * (-grad_N1 / sum_N1)
+        if ctx.smoothing:
+            grad_NC += grad_N1 * (ctx.smoothing / grad_NC.shape[1])
+        grad_NC.scatter_add_(1, targets_N1, grad_N1 * (1 - ctx.smoothing))
+        return grad_NC.to(ctx.dtype), None, None
 
 
-_target_log_prob: Callable[[Tensor, Tensor], Tensor] = _TargetLogProb.apply
+_target_log_prob: Callable[[Tensor, Tensor, float], Tensor] = _TargetLogProb.apply

@@ -9,10 +9,11 @@ from typing import Literal, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from dice_ray.losses import LossConfig
-from dice_ray.losses.base import LossBranch
+from dice_ray.losses.base import Group, LossBranch
 from dice_ray.losses.custom import CustomConfig
 from dice_ray.losses.dice import ScopedConfig, SetConfig
 from dice_ray.settings import Branch, branches_of
+from dice_ray.terms import Link
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,11 @@ class LossRow:
     """One registered loss; each of `parameters` is a name with its default, `allowed` has their allowed values."""
 
     name: str
+    group: Group
     formula: str
     parameters: tuple[str, ...]
     scope: str
+    links: tuple[Link, ...]
     source: str
     section: str
     use: str
@@ -38,9 +41,11 @@ def rows() -> list[LossRow]:
         table.append(
             LossRow(
                 branch.name,
+                branch.group,
                 branch.formula,
                 tuple(f"{name}: {_default(field)}" for name, field in parameters.items()),
                 _scope(branch),
+                branch.supported,
                 branch.source,
                 branch.section,
                 branch.use,

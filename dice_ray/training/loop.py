@@ -160,6 +160,8 @@ def fit(
         in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / num_rows
         lr = set_rate(optimizer, config, step, num_steps)
         if step >= first:
+            for loss in parts.losses.values():
+                loss.begin_step(step / num_steps)
             _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
             num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated, stops = step + 1 in evaluated, False

@@ -16,6 +16,10 @@ _LOSSES = (
     "dice_ce",
     "logit_adjusted",
     "asymmetric",
+    "vector_scaling",
+    "ldam",
+    "majority_or_minority",
+    "poly",
 )
 """All losses except `custom`; a study leaves out those that do not support the link of its task."""
 ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | arms.ARMS

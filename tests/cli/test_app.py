@@ -423,7 +423,13 @@ def test_the_losses_are_listed_and_plotted(run: Run) -> None:
     result = run("losses", "--plot", "derivatives.png")
     assert Path("derivatives.png").read_bytes().startswith(b"\x89PNG")
     names = run("list", "--json").json["losses"]
-    assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Written"))] == names
+    # Below the name of their group, and above what is said of each.
+    assert sorted(re.findall(r"^  (\w+)$", result.stdout, re.MULTILINE)) == sorted(names)
+    assert re.findall(r"^(\w.*):$", result.stdout, re.MULTILINE)[:3] == [
+        "baseline and smoothing",
+        "reweighting",
+        "focusing",
+    ]
     assert [row["name"] for row in run("losses", "--json").json] == names
 
 

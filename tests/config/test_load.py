@@ -185,7 +185,7 @@ def test_a_loss_over_classes_is_refused_for_positions_and_accepted_for_tokens(lo
     preset = Layer("qa.yaml", {"task": "extractive_qa", "data": {"source": source}, "loss": loss})
     assert problems_of(preset) == [
         "loss: must take the position link of task extractive_qa (task.extractive_qa.formulation=token has another, "
-        f"which every loss takes), got {loss} (from qa.yaml). Known: cross_entropy, focal, custom."
+        f"which every loss takes), got {loss} (from qa.yaml). Known: cross_entropy, focal, poly, custom."
     ]
     assert resolve([preset, set_layer(["task.extractive_qa.formulation=token"])]).loss.name == loss
 

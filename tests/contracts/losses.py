@@ -25,6 +25,7 @@ TERMS = {
     "position": TermFacts("start", "position", tuple("01234"), (1,) * 5),
 }
 FORMS: dict[str, list[dict[str, Any]]] = {
+    "cross_entropy": [{}, {"label_smoothing": 0.2}],
     "weighted_cross_entropy": [
         {},
         {"weighting": {"lg": {"k": 2.5}}},
@@ -65,6 +66,10 @@ FORMS: dict[str, list[dict[str, Any]]] = {
     ],
     "dice_ce": [{}, {"weight": 0.3, "denominator": "linear", "classes": "all", "gamma": 1}],
     "logit_adjusted": [{}, {"tau": 0.5}],
+    "vector_scaling": [{}, {"gamma": 0.15, "tau": 0}, {"gamma": 1, "weighting": "inverse"}],
+    "ldam": [{}, {"margin": 5, "weighting": "effective_number"}],
+    "majority_or_minority": [{}, {"weight": 0.3}],
+    "poly": [{}, {"epsilon": -1}],
     "asymmetric": [{}, {"gamma_pos": 1, "gamma_neg": 2, "margin": 0.2}, {"margin": 0}],
     "custom": [{"target": "tests.contracts.losses:brier", "parameters": {"factor": 2.0}}],
 }

@@ -96,14 +96,37 @@ def cross_entropy(config: Any, facts: TermFacts, z: Array, y: Array, ratio: floa
     weights = class_weights(weighting, facts) if weighting else [1.0] * z.shape[1]
     gamma = getattr(config, "gamma", 0.0)
     rest = others(log_p)
+    if smoothing := getattr(config, "label_smoothing", 0.0):
+        log_p = (1 - smoothing) * log_p + smoothing * log_p.mean(1, keepdims=True)
     return mean([-weights[y[i]] * np.exp(gamma * rest[i, y[i]]) * log_p[i, y[i]] for i in kept])
 
 
-def logit_adjusted(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+def margins(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    """logit_adjusted, vector_scaling and ldam: cross-entropy of other logits of each item."""
     n_t = np.maximum(facts.counts, 1)
-    log_p = log_softmax(z + config.tau * np.log(n_t / n_t.sum()))
     kept = mined(y, log_softmax(z), 1, ratio)
-    return mean([-log_p[i, y[i]] for i in kept])
+    weights = class_weights(config.weighting, facts) if getattr(config, "weighting", None) else [1.0] * len(n_t)
+    adjusted = z + getattr(config, "tau", 0.0) * np.log(n_t / n_t.sum())
+    if config.name == "vector_scaling":
+        delta = (n_t / n_t.max()) ** config.gamma
+        # Two classes: both logits by that of the item's own class.
+        adjusted = adjusted - z + z * (delta[y][:, None] if len(n_t) == 2 else delta)
+    elif config.name == "ldam":
+        adjusted = adjusted - np.eye(len(n_t))[y] * config.margin * ((n_t.min() / n_t) ** 0.25)
+    log_p = log_softmax(adjusted)
+    return mean([-weights[y[i]] * log_p[i, y[i]] for i in kept])
+
+
+def majority_or_minority(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    log_p = log_softmax(z)
+    kept = mined(y, log_p, 1, ratio)
+    extra = [-config.weight * log_p[i, y[i]] if y[i] == facts.background else 0.0 for i in kept]
+    return mean([-log_p[i, y[i]] for i in kept]) + mean(extra)
+
+
+def poly(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    log_p = log_softmax(z)
+    return mean([-log_p[i, y[i]] - config.epsilon * np.expm1(log_p[i, y[i]]) for i in mined(y, log_p, 1, ratio)])
 
 
 def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
@@ -167,7 +190,11 @@ REFERENCES: dict[str, Callable[[Any, TermFacts, Array, Array, float], float]] = 
     "cross_entropy": cross_entropy,
     "weighted_cross_entropy": cross_entropy,
     "focal": cross_entropy,
-    "logit_adjusted": logit_adjusted,
+    "logit_adjusted": margins,
+    "vector_scaling": margins,
+    "ldam": margins,
+    "majority_or_minority": majority_or_minority,
+    "poly": poly,
     "asymmetric": asymmetric,
     "dice": overlap,
     "self_adjusting_dice": overlap,

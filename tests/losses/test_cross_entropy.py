@@ -7,21 +7,34 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from pydantic import TypeAdapter
 
 from dice_ray.errors import ConfigError
-from dice_ray.losses import AsymmetricConfig, AsymmetricLoss, CrossEntropyLoss, CustomConfig, FocalConfig, FocalLoss
+from dice_ray.losses import (
+    AsymmetricConfig,
+    AsymmetricLoss,
+    CrossEntropyConfig,
+    CrossEntropyLoss,
+    CustomConfig,
+    FocalConfig,
+    FocalLoss,
+    LdamConfig,
+    MajorityOrMinorityConfig,
+)
+from dice_ray.losses.mining import MiningConfig
 from dice_ray.terms import TermFacts
 
 TWO = TermFacts("label", "softmax", ("no", "yes"), (9, 1), 0)
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("num_classes", [2, 5, 20])
-def test_it_equals_that_of_torch(num_classes: int) -> None:
+def test_it_equals_that_of_torch(num_classes: int, smoothing: float) -> None:
     ours, theirs = (torch.randn(64, num_classes, generator=torch.Generator().manual_seed(0)) for _ in range(2))
     targets = torch.randint(-1, num_classes, (64,))
     targets[targets == -1] = -100
-    value = CrossEntropyLoss()(ours.requires_grad_(), targets)
-    expected = F.cross_entropy(theirs.requires_grad_(), targets)
+    value = CrossEntropyLoss(label_smoothing=smoothing)(ours.requires_grad_(), targets)
+    expected = F.cross_entropy(theirs.requires_grad_(), targets, label_smoothing=smoothing)
     value.backward()
     expected.backward()
     torch.testing.assert_close(value, expected)
@@ -53,6 +66,41 @@ def test_asymmetric_drops_easy_negatives() -> None:
     assert logits.grad is not None
     assert logits.grad[0] == 0
     assert logits.grad[1] > 0
+
+
+def test_the_margins_of_ldam_are_16_to_1_to_the_quarter() -> None:
+    facts = TermFacts("tag", "softmax", ("O", "A", "B"), (160, 10, 160), 0)
+    loss = LdamConfig(margin=1).build(facts)
+    logits = torch.tensor([[0.5, 0.0, 0.0], [0.0, 1.0, 0.0]])  # those of the margins: what is left is uniform
+    assert loss(logits, torch.tensor([0, 1])).item() == pytest.approx(math.log(3))
+
+
+@pytest.mark.parametrize("mining", [0.0, 1.0])
+def test_weights_begin_at_a_share_of_the_steps(mining: float) -> None:
+    """Mining wraps the loss, and must pass the progress on."""
+    weighting = {"given": {"weights": {"yes": 4}}}
+    config = TypeAdapter(FocalConfig).validate_python({"gamma": 0, "weighting": weighting, "reweight_after": 0.75})
+    loss = MiningConfig(ratio=mining).wrap(config.build(TWO))
+    logits, targets, values = torch.zeros(2, 2), torch.tensor([0, 1]), []
+    for progress in (None, 0.0, 0.74, 0.75, 0.9, 0.5):
+        if progress is not None:
+            loss.begin_step(progress)
+        values.append(loss(logits, targets).item() / math.log(2))
+    assert values == pytest.approx([1, 1, 1, 2.5, 2.5, 1])
+
+
+def test_what_has_no_effect_or_no_classes_is_refused() -> None:
+    positions = TermFacts("start", "position", ("0", "1"), (1, 1), 0)
+    topics = TermFacts("topic", "softmax", ("a", "b", "c"), (1, 1, 1))
+    for config, facts, path in (
+        (FocalConfig(reweight_after=0.8), TWO, "loss.reweight_after"),
+        (CrossEntropyConfig(label_smoothing=0.1), positions, "loss.label_smoothing"),
+        (MajorityOrMinorityConfig(), topics, "loss"),
+    ):
+        (problem,) = config.problems(facts, "loss")
+        assert problem.path == path
+    assert not CrossEntropyConfig(label_smoothing=0.1).problems(topics, "loss")
+    assert not MajorityOrMinorityConfig().problems(TWO, "loss")
 
 
 def not_a_loss(facts: TermFacts) -> str:

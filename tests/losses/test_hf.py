@@ -16,6 +16,7 @@ from dice_ray.losses import AsymmetricConfig, CrossEntropyConfig, DiceConfig, Fo
 from dice_ray.losses.base import LossBranch
 from dice_ray.losses.hf import ERROR, TrainerLoss, compute_loss_func
 from dice_ray.losses.tversky import TverskyConfig
+from dice_ray.losses.weighting import InverseConfig
 from dice_ray.terms import TermFacts
 
 TAGS = TermFacts("tag", "softmax", ("O", "A", "B"), (80, 15, 5), 0)
@@ -117,6 +118,8 @@ def test_several_labels_count_as_many_items() -> None:
 
 
 def test_unsuitable_losses_and_missing_labels_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"loss\.reweight_after: must be 0: the Trainer does not tell how far it is"):
+        compute_loss_func(FocalConfig(weighting=InverseConfig(), reweight_after=0.8), TAGS)
     with pytest.raises(ConfigError, match="no effect in example scope"):
         compute_loss_func(DiceConfig(scope="example", average="pooled"), TAGS)
     soft = torch.tensor([1.0, 0.9])

@@ -21,9 +21,12 @@ def test_every_loss_has_a_row_with_its_parameters_and_their_defaults() -> None:
         "weighting.effective_number.beta: 0.999",
         "weighting.given.labels: pooled",
         "weighting.given.weights: must be given",
+        "reweight_after: 0.0",
     )
     assert "gamma: .01, or 1 in example scope" in table["dice"].parameters
     assert "beta: 1 - alpha" in table["tversky"].parameters
+    assert [table[name].group for name in ("poly", "tversky", "ldam")] == ["focusing", "overlap", "margins"]
+    assert table["asymmetric"].links == ("sigmoid",)
     assert [table[name].scope for name in ("focal", "dice", "dice_ce", "custom")] == [
         "mean over items",
         "batch, example",

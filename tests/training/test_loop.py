@@ -101,17 +101,37 @@ def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
     assert min(losses) < 12 * first.metrics["train/loss"] - sum(losses) < 1.2 * max(losses)
 
 
-def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = timeless(single.evaluations(small(loss="dice"), tmp_path / "whole"))
-    stopped = single.evaluations(small(loss="dice"), tmp_path / "stopped")
+@pytest.mark.parametrize(
+    "loss", [{"loss": "dice"}, {"loss.ldam.weighting": "inverse", "loss.ldam.reweight_after": 0.5}]
+)
+def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one(
+    tmp_path: Path, loss: dict[str, Any]
+) -> None:
+    """Weights that begin at a share of the steps began anew in a resumed run."""
+    config = small(**loss)
+    whole = timeless(single.evaluations(config, tmp_path / "whole"))
+    stopped = single.evaluations(config, tmp_path / "stopped")
     first = timeless(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    resumed = timeless(single.evaluations(small(loss="dice"), tmp_path / "stopped"))
+    resumed = timeless(single.evaluations(config, tmp_path / "stopped"))
     assert resumed == whole
     assert [each.is_past for each in resumed] == [True] * len(first) + [False] * (len(whole) - len(first))
     assert whole[: len(first)] == first
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
+
+
+def test_the_loss_is_told_how_much_of_the_training_is_done(tmp_path: Path) -> None:
+    """Else class weights that begin later would never begin."""
+    after: dict[str, Any] = {
+        "loss.weighted_cross_entropy.weighting": "inverse",
+        "loss.weighted_cross_entropy.reweight_after": 0.5,
+    }
+    losses = [
+        [each.metrics["train/loss"] for each in single.evaluations(small(**values), tmp_path / str(number))]
+        for number, values in enumerate((after, {"loss": "cross_entropy"}))
+    ]
+    assert [one == other for one, other in zip(*losses, strict=True)] == [True, True, False, False, False]
 
 
 def test_the_state_of_another_version_is_named(tmp_path: Path) -> None:
