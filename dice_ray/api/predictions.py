@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,8 +93,8 @@ def _scored(
     from dice_ray.run.trained import count_files
     from dice_ray.tasks.answers import Answers
 
-    def read(path: Path, records: Iterable[Any]) -> Answers:
-        return Answers.read(path, [record.id for record in records], id_column(config.data))
+    def read(path: Path, records: Sequence[Any]) -> Answers:
+        return Answers.read(path, task.answer_ids(records, path), id_column(config.data))
 
     answers, dev = read(file, splits.test), None if dev_file is None else (splits.dev, read(dev_file, splits.dev))
     scores, counts_as = task.score_answers(splits.test, answers, dev)

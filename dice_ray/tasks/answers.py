@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from dice_ray.errors import DataError, counted, shown
+from dice_ray.tasks.predictions import BREAK
 from dice_ray.unspaced import UNSPACED
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -72,12 +73,14 @@ class Answers:
 
     Attributes:
         file: Where they are from.
-        by_id: What it says of each record, in the order of the records; None of one that it lacks.
+        by_id: What it says of each record, in the order of the records; empty for one that it lacks.
+        first: Its first row.
         faults: By kind, the ids of the records, or of the file, and what it has.
     """
 
     file: Path
-    by_id: dict[str, Fields | None]
+    by_id: dict[str, Fields]
+    first: Fields
     faults: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -92,21 +95,17 @@ class Answers:
         Raises:
             DataError: It cannot be read, or a row lacks an id.
         """
-        answers = cls(file, dict.fromkeys(ids))
-        for place, row in _rows(file, ids):
-            name = next((each for each in ("id", id_name, "qas_id") if row.get(each) not in (None, "")), None)
-            if name is None:
+        rows = _rows(file, ids)
+        answers = cls(file, {id_: {} for id_ in ids}, rows[0][1])
+        for place, row in rows:
+            id_ = next((str(row[each]) for each in ("id", id_name, "qas_id") if row.get(each) not in (None, "")), None)
+            if id_ is None:
                 raise DataError(f"{file}: {place} must have an id, got {shown(dict(row))}")
-            id_ = str(row[name])
-            if id_ not in answers.by_id:
-                answers.note("unknown", id_)
-            elif answers.by_id[id_] is not None:
-                answers.note("twice", id_)
+            if answers.by_id.get(id_) != {}:
+                answers.note("twice" if id_ in answers.by_id else "unknown", id_)
             if id_ in answers.by_id:
                 answers.by_id[id_] = row
-        for id_, given in answers.by_id.items():
-            if given is None:
-                answers.note("missing", id_)
+        answers.faults["missing"] = {id_: "" for id_, row in answers.by_id.items() if not row}
         return answers
 
     def note(self, kind: str, id_: str, found: object = "") -> None:
@@ -115,25 +114,46 @@ class Answers:
 
     def value(self, id_: str, *names: str) -> Any:
         """The first of these fields that a record has; None where it has none."""
-        of = self.by_id[id_] or {}
-        return next((of[name] for name in names if of.get(name) is not None), None)
+        row = self.by_id[id_]
+        return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
-    def check(self, *names: str) -> None:
+    def unread(self, id_: str, found: object) -> None:
+        """Count an answer that cannot be read, of a record that the file has."""
+        if self.by_id[id_]:
+            self.note("unread", id_, found)
+
+    def tags(self, id_: str, words: Sequence[str], names: LabelNames) -> list[str | None]:
+        """The tags of a record's words; None for a word without one.
+
+        Raises:
+            DataError: The file has other words.
+        """
+        if "words" in (row := self.by_id[id_]) and row["words"] != (must := [BREAK.sub(" ", word) for word in words]):
+            raise DataError(f"{self.file}: {id_} must have the words {shown(must)}, got {shown(row['words'])}")
+        given = self.value(id_, "tags")
+        given = given.split() if isinstance(given, str) else given
+        if not isinstance(given, list) or len(given) != len(words):
+            self.unread(id_, f"{len(given)} tags for {len(words)} words" if isinstance(given, list) else given)
+            return [None] * len(words)
+        named = [names.named(str(tag)) for tag in given]
+        for tag, name in zip(map(str, given), named, strict=True):
+            if name != tag and tag != "_":
+                self.note("read" if name else "unread", id_, tag)
+        return named
+
+    def check(self) -> None:
         """Check, once all were read, that most records have an answer.
 
         Raises:
-            DataError: The file has none of these fields, or answers fewer than half of the records.
+            DataError: The file answers fewer than half of the records.
         """
-        rows = [of for of in self.by_id.values() if of is not None]
-        if rows and not any(name in of for of in rows for name in names):
-            raise DataError(f"{self.file}: each answer must have {' or '.join(names)}, got {shown(dict(rows[0]), 200)}")
-        lacking = [*self.faults.get("missing", {}), *self.faults.get("unread", {})]
-        if 2 * len(lacking) > len(self.by_id):
-            others = self._listed("unknown") or self._listed("unread")
+        num_lacking = self._num("missing") + self._num("unread")
+        if 2 * num_lacking > len(self.by_id):
+            ids = ", ".join(map(repr, [*self.by_id][:_NUM_SHOWN]))
             raise DataError(
-                f"{self.file} must answer at least half of the {len(self.by_id)} records, and {len(lacking)} have no "
-                f"answer: the first ids of the records are {', '.join(map(repr, [*self.by_id][:_NUM_SHOWN]))}"
-                f"{f'; the file has {others}' if others else ''}"
+                f"{self.file} must have a label (or probability, tags, answer) of at least half of the "
+                f"{len(self.by_id)} records, and {num_lacking} have none: the first ids of the records are {ids}, and "
+                f"the first row of the file is {shown(dict(self.first), 200)}"
             )
 
     def sentence(self, counts_as: str) -> str:
@@ -142,35 +162,38 @@ class Answers:
         Args:
             counts_as: What a record without an answer counts as.
         """
-        num_lacking = sum(len(self.faults.get(kind, {})) for kind in ("missing", "unread"))
-        parts = [
-            self._part("read", "answer", "with other case or extra text {was} read as the label that {it} name{s}"),
-            self._part("missing", "id", "{is_} missing"),
-            self._part("unread", "answer", "name{s} no label, or not one alone"),
-            f"what is missing or unread counts as {counts_as}" if num_lacking else "",
-            self._part("unknown", "id", "{is_} not of the split: left out"),
-            self._part("twice", "id", "{is_} given more than once: the last answer counts"),
-            self._part("alone", "answer", "{has} a label without a probability: it is taken as 1"),
-            self._part("differs", "label", "{is_} not that of the probabilities at .5: the probabilities count"),
-        ]
+        parts = [self._part(kind, noun, words) for kind, (noun, words) in _FAULTS.items()]
+        if self._num("missing") + self._num("unread"):
+            parts.insert(4, f"what is missing or unread counts as {counts_as}")
         return f"{'; '.join(filter(None, parts))}." if any(parts) else ""
 
+    def _num(self, kind: str) -> int:
+        return len(self.faults.get(kind, {}))
+
     def _part(self, kind: str, noun: str, words: str) -> str:
-        found = len(self.faults.get(kind, {}))
-        if not found:
-            return ""
-        one = {"was": "was", "it": "it", "s": "s", "is_": "is", "has": "has"}
-        many = {"was": "were", "it": "they", "s": "", "is_": "are", "has": "have"}
-        return f"{counted(found, noun)} {words.format(**(one if found == 1 else many))} ({self._listed(kind)})"
-
-    def _listed(self, kind: str) -> str:
-        """The first ids of a fault, each with what the file has."""
         found = self.faults.get(kind, {})
-        parts = [f"{id_}: {shown(text, 40)}" if text else id_ for id_, text in [*found.items()][:_NUM_SHOWN]]
-        return ", ".join(parts) + ", ..." * (len(found) > len(parts))
+        listed = [f"{id_}: {shown(text, 40)}" if text else id_ for id_, text in [*found.items()][:_NUM_SHOWN]]
+        listed += ["..."] * (len(found) > len(listed))
+        forms = dict(zip(("was", "it", "s", "is_", "has"), _ONE if len(found) == 1 else _MANY, strict=True))
+        return f"{counted(len(found), noun)} {words.format(**forms)} ({', '.join(listed)})" if found else ""
 
 
-def _rows(file: Path, ids: Sequence[str]) -> Iterator[tuple[str, Fields]]:
+_ONE: Final = ("was", "it", "s", "is", "has")
+_MANY: Final = ("were", "they", "", "are", "have")
+_FAULTS: Final = {
+    "read": ("answer", "with other case or extra text {was} read as the label that {it} name{s}"),
+    "empty": ("answer", "{was} read as no answer"),
+    "missing": ("id", "{is_} missing"),
+    "unread": ("answer", "cannot be read, or name{s} no label or several"),
+    "unknown": ("id", "{is_} not of the split: left out"),
+    "twice": ("id", "{is_} given more than once: the last answer counts"),
+    "alone": ("answer", "{has} a label without a probability: it is taken as 1"),
+    "differs": ("label", "{is_} not that of the probabilities at .5: the probabilities count"),
+}
+"""What is said of each kind of fault, behind its number."""
+
+
+def _rows(file: Path, ids: Sequence[str]) -> list[tuple[str, Fields]]:
     """The rows of a file and the place of each."""
     try:
         text = file.read_text(encoding="utf-8-sig")
@@ -185,7 +208,7 @@ def _rows(file: Path, ids: Sequence[str]) -> Iterator[tuple[str, Fields]]:
     for place, row in rows:
         if not isinstance(row, Mapping):
             raise DataError(f"{file}: {place} must be an object with an id, got {shown(row)}")
-    yield from rows
+    return rows
 
 
 def _json_lines(file: Path, text: str, ids: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -27,6 +27,8 @@ from dice_ray.metrics.classification import Counts, f1_by_name
 from dice_ray.settings import Branch, Nested, nested
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.metrics.classification import ItemCounts
@@ -229,6 +231,10 @@ class Task(ABC, Generic[_RecordT]):
     ) -> Predictions:
         """The predictions for all records, with the numbers that the decision uses; records need no labels."""
 
+    def answer_ids(self, records: Sequence[Any], file: Path) -> list[str]:
+        """The ids that answers to these records have in a file of this name."""
+        return [record.id for record in records]
+
     def score_answers(
         self, records: Sequence[_RecordT], answers: Answers, dev: tuple[Sequence[_RecordT], Answers] | None
     ) -> tuple[Scores, str]:
@@ -240,7 +246,7 @@ class Task(ABC, Generic[_RecordT]):
             dev: The same of dev, to fit the decision on; None to fit none.
 
         Raises:
-            InputError: The task takes none, or has no decision to fit.
+            InputError: The task takes none, or no predictions of dev.
             DataError: The answers do not have what the task needs.
         """
         raise InputError(f"predictions of other programs must be for another task than {self.config.name}")

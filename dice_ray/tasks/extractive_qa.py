@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,16 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import QuestionRecord, groups_of
 from dice_ray.errors import DataError
-from dice_ray.metrics.answers import AnswerScore, answer_scores, cmrc_score, segments, spans_score, squad_score
+from dice_ray.metrics.answers import (
+    AnswerScore,
+    answer_scores,
+    cmrc_score,
+    normalised,
+    segments,
+    spans_score,
+    squad_score,
+)
+from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.decisions import UNTUNED_NO_ANSWER, UNTUNED_THRESHOLD, FittedDecision, Numbers
 from dice_ray.metrics.fitting import fit_no_answer
 from dice_ray.metrics.spans import outcomes_of_choices
@@ -34,9 +44,11 @@ from dice_ray.tasks.answer_spans import (
     token_spans,
     usable,
 )
+from dice_ray.tasks.answers import Answers
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
+from dice_ray.tasks.span_answers import check_no_dev
 from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.unspaced import words_of
@@ -47,6 +59,8 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _TERMS = ("start", "end")
+_NO_ANSWER = ("no answer", "unanswerable", "not answerable", "na", "none", "null", "impossible")
+"""What other programs write for no answer, as `normalised` leaves it."""
 _END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After punctuation and a space, or after Chinese punctuation."""
 
@@ -345,6 +359,35 @@ class ExtractiveQA(Task[QuestionRecord]):
         is_list = self.config.spans == "several"
         answers = [list(spans) if is_list else next(iter(spans), "") for spans in predicted]
         return Json(dict(zip([record.id for record in records], answers, strict=True)))
+
+    def score_answers(
+        self, records: Sequence[QuestionRecord], answers: Answers, dev: tuple[Sequence[QuestionRecord], Answers] | None
+    ) -> tuple[Scores, str]:
+        """By the text of each answer, or a list of texts; an empty one is no answer."""
+        check_no_dev(answers, dev)
+        given = [self._given(record.id, answers) for record in records]
+        answers.check()
+        scores = [
+            # One that is missing is wrong, also where the question has no answer.
+            replace(score, exact=0.0, f1=0.0, counts=score.counts + Counts(0, 1, 0)) if texts is None else score
+            for texts, score in zip(given, self._scored(records, [texts or () for texts in given]), strict=True)
+        ]
+        items = tuple(score.item for score in scores)
+        return Scores(answer_scores(scores), collapsed=len(set(given)) == 1, items=items), "wrong"
+
+    def _given(self, id_: str, answers: Answers) -> tuple[str, ...] | None:
+        """The texts of an answer, none of them for no answer; None where it is missing or cannot be read."""
+        row = answers.by_id[id_]
+        given = row.get("answer")
+        texts = tuple([given] if isinstance(given, str) else given if isinstance(given, list) else ())
+        is_read = all(isinstance(text, str) for text in texts) and (self.config.spans == "several" or len(texts) < 2)
+        if given is None or not isinstance(given, str | list) or not is_read:
+            answers.unread(id_, given)
+            return None
+        if self.config.scoring == "squad_v2" and len(texts) == 1 and normalised(texts[0]) in _NO_ANSWER:
+            answers.note("empty", id_, texts[0])
+            return ()
+        return tuple(text for text in texts if text)
 
     def _check(self, records: Sequence[QuestionRecord]) -> None:
         self.config.check(records)

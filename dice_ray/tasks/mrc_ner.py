@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -33,11 +33,13 @@ from dice_ray.metrics.spans import (
     span_counts,
     span_item,
     span_scores,
+    spans_of,
     sum_counts,
     tuned_scores,
 )
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
+from dice_ray.tasks.answers import Answers, LabelNames
 from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.found_spans import (
     FoundSpan,
@@ -57,16 +59,20 @@ from dice_ray.tasks.queries import (
     gold_of,
     mrc_json,
     queries_of,
+    query_id,
     sentence_of,
     tagged_words,
     types_of,
 )
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
+from dice_ray.tasks.span_answers import query_answer, span_answers
 from dice_ray.tasks.span_candidates import beside, candidates
 from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.models.encoder import ModelConfig
@@ -403,6 +409,29 @@ class MrcNer(Task[SpanRecord]):
                 for index, query in enumerate(queries_of(record, self.classes))
             ]
         )
+
+    def answer_ids(self, records: Sequence[Any], file: Path) -> list[str]:
+        """The queries of a JSON file, or the sentences of another one."""
+        if file.suffix.lower() != ".json":
+            return super().answer_ids(records, file)
+        return [query_id(record, n) for record in records for n, _ in enumerate(queries_of(record, self.classes))]
+
+    def score_answers(
+        self, records: Sequence[SpanRecord], answers: Answers, dev: tuple[Sequence[SpanRecord], Answers] | None
+    ) -> tuple[Scores, str]:
+        """By `start_position` and `end_position` of each query, or by the tags of sentences."""
+        gold, found = gold_spans(records), dict[str, set[Span]]()
+        names = LabelNames(["O", *(f"{part}-{name}" for name in self.classes for part in "BI")])
+        for record in records:
+            spans = found.setdefault(sentence_of(record), set())
+            if record.id in answers.by_id and not isinstance(record, QueryRecord):
+                spans |= spans_of([tag or "O" for tag in answers.tags(record.id, record.words, names)])
+                continue
+            for number, query in enumerate(queries_of(record, self.classes)):
+                held = query_answer(query_id(record, number), len(record.words), answers)
+                spans |= {(query.type, first, end) for first, end in held}
+        counts = {sentence: span_counts(spans, found[sentence]) for sentence, spans in gold.items()}
+        return span_answers(counts, answers, dev), "without spans"
 
     def _chosen(self, spans: Iterable[FoundSpan]) -> set[Span]:
         """The predicted spans of a sentence."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 if TYPE_CHECKING:
     import pandas as pd
 
-_BREAK: Final = re.compile(r"[\t\r\n]+")
+BREAK: Final = re.compile(r"[\t\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Conll(Predictions):
 
     def text(self) -> str:
         return "".join(
-            "".join(f"{_BREAK.sub(' ', word)}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences
+            "".join(f"{BREAK.sub(' ', word)}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences
         )
 
     def plain(self) -> list[list[tuple[str, str]]]:

@@ -103,6 +103,11 @@ def tagged_words(words: Sequence[str], spans: Iterable[Span]) -> list[tuple[str,
     return list(zip(words, tags, strict=True))
 
 
+def query_id(record: SpanRecord, index: int) -> str:
+    """The id of a query of a record in MRC-NER's format."""
+    return record.id if isinstance(record, QueryRecord) else f"{record.id}.{index + 1}"
+
+
 def mrc_json(record: SpanRecord, index: int, type_: str, query: str, spans: Iterable[Span]) -> dict[str, Any]:
     """A query of a record and the predicted spans of its type, in the format of MRC-NER: ends are last words."""
     places = sorted((first, end - 1) for of, first, end in spans if of == type_)
@@ -110,7 +115,7 @@ def mrc_json(record: SpanRecord, index: int, type_: str, query: str, spans: Iter
         "context": " ".join(record.words),
         "end_position": [last for _, last in places],
         "entity_label": type_,
-        "qas_id": record.id if isinstance(record, QueryRecord) else f"{record.id}.{index + 1}",
+        "qas_id": query_id(record, index),
         "query": query,
         "start_position": [first for first, _ in places],
     }

@@ -30,9 +30,11 @@ from dice_ray.metrics.spans import (
     tuned_scores,
 )
 from dice_ray.models.heads import TokenHead
+from dice_ray.tasks.answers import Answers, LabelNames
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
+from dice_ray.tasks.span_answers import span_answers
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -284,6 +286,16 @@ class Tagging(Task[TaggedRecord]):
                 for sentence in zip(units, predicted, strict=True)
             ]
         )
+
+    def score_answers(
+        self, records: Sequence[TaggedRecord], answers: Answers, dev: tuple[Sequence[TaggedRecord], Answers] | None
+    ) -> tuple[Scores, str]:
+        """Over spans, by the tags of a CoNLL file, or `tags` of each record."""
+        names, units = LabelNames(self.classes), [self.config.tagged(record) for record in records]
+        predicted = [answers.tags(record.id, words, names) for record, (words, _) in zip(records, units, strict=True)]
+        counts = [self._counts(gold, tags) for (_, gold), tags in zip(units, predicted, strict=True)]
+        counts_as = "words outside of all spans" if self._has_background else "wrong"
+        return span_answers(dict(zip([record.id for record in records], counts, strict=True)), answers, dev), counts_as
 
     def _predicted(
         self,

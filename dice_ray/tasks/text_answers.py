@@ -11,120 +11,97 @@ from numpy.typing import NDArray
 
 from dice_ray.errors import DataError, shown
 from dice_ray.tasks.answers import Answers, LabelNames
+from dice_ray.tasks.text_decider import TextDecider
 
 _LABEL = ("label", "labels", "answer", "prediction")
-_OF_LABEL = "probability_"
 _BETWEEN = re.compile(r"[;,|\n]")
 
 
-class AnswerReader:
-    """Reads answers to a task over texts.
+def without_answer(decider: TextDecider) -> str:
+    """What a text without an answer counts as: the negative label, no label, or wrong."""
+    if decider.has_positive:
+        return repr(decider.classes[0])
+    return "wrong" if decider.is_exclusive else "without labels"
 
-    Args:
-        classes: The class names.
-        is_exclusive: Whether a text has one label, and not any number.
-        has_positive: Whether the second of two classes is the positive one.
+
+def has_probabilities(decider: TextDecider, answers: Answers) -> bool:
+    """Whether a file gives probabilities, and not labels alone."""
+    return any(_given(id_, decider, answers) for id_ in answers.by_id)
+
+
+def given_probabilities(
+    ids: Sequence[str], gold_NC: NDArray[np.bool_], decider: TextDecider, answers: Answers
+) -> list[list[float]]:
+    """The probabilities of each text; one without an answer is as `without_answer` says.
+
+    Raises:
+        DataError: A probability is no number from 0 to 1, or those of some classes are missing; or most texts have no
+            answer.
     """
+    names, has_any = LabelNames(decider.classes), has_probabilities(decider, answers)
+    order = [0] if decider.has_positive else np.argsort(-gold_NC.sum(0), kind="stable").tolist()
+    decoded = []
+    for id_, gold_C in zip(ids, gold_NC, strict=True):
+        chosen, given = _chosen(id_, names, decider, answers), _given(id_, decider, answers)
+        if given is None and chosen is not None:
+            given = [float(label in chosen) for label in decider.classes]
+            if has_any:
+                answers.note("alone", id_)
+        elif given is None:
+            answers.unread(id_, answers.value(id_, *_LABEL))
+            # Without a negative class, the most frequent of the other classes is wrong.
+            lacking = next((n for n in order if decider.has_positive or not gold_C[n]), 0)
+            given = [float(decider.is_exclusive and n == lacking) for n in range(len(decider.classes))]
+        elif chosen is not None and _untuned(given, decider) != chosen:
+            answers.note("differs", id_, ";".join(chosen))
+        decoded.append(given)
+    answers.check()
+    return decoded
 
-    def __init__(self, classes: tuple[str, ...], is_exclusive: bool, has_positive: bool) -> None:
-        self._classes, self._is_exclusive, self._has_positive = classes, is_exclusive, has_positive
-        self._labels = LabelNames(classes)
 
-    @property
-    def without_answer(self) -> str:
-        """What a text without an answer counts as: the negative label, no label, or wrong."""
-        if self._has_positive:
-            return repr(self._classes[0])
-        return "wrong" if self._is_exclusive else "without labels"
+def _untuned(given: Sequence[float], decider: TextDecider) -> list[str]:
+    """The labels of these probabilities at .5."""
+    return [decider.classes[n] for n in np.flatnonzero(decider.chosen(np.array([given]))[0])]
 
-    def has_probabilities(self, answers: Answers) -> bool:
-        """Whether a file gives probabilities, and not labels alone."""
-        names = ("probability", "probabilities", *(f"{_OF_LABEL}{label}" for label in self._classes))
-        return any(answers.value(id_, *names) not in (None, "") for id_ in answers.by_id)
 
-    def probabilities(self, ids: Sequence[str], gold_NC: NDArray[np.bool_], answers: Answers) -> list[list[float]]:
-        """The probabilities of each text; one without an answer is as `without_answer` says.
+def _chosen(id_: str, names: LabelNames, decider: TextDecider, answers: Answers) -> list[str] | None:
+    """The labels of an answer in the order of the classes; None where it names none, or not one alone."""
+    written = answers.value(id_, *_LABEL)
+    if decider.is_exclusive:
+        parts = [] if written is None else [str(written)]
+    else:
+        parts = [str(each) for each in (written if isinstance(written, list) else _BETWEEN.split(str(written or "")))]
+        parts = [part.strip() for part in parts if part.strip()]
+    named = [names.named(part) for part in parts]
+    is_none = not parts and (decider.is_exclusive or not any(name in answers.by_id[id_] for name in _LABEL))
+    if None in named or is_none:
+        return None
+    if named != parts:
+        answers.note("read", id_, written)
+    return [label for label in decider.classes if label in named]
 
-        Raises:
-            DataError: A probability is no number from 0 to 1, or those of some classes are missing; or the answers do
-                not have what is needed.
-        """
-        has_any = self.has_probabilities(answers)
-        # Where no class is negative, wrong is the most frequent of the other classes.
-        wrongs = np.argsort(-gold_NC.sum(0), kind="stable").tolist()
-        decoded = []
-        for id_, gold_C in zip(ids, gold_NC, strict=True):
-            chosen = self._chosen(id_, answers)
-            given = self._given(id_, answers) if has_any else None
-            if given is None and chosen is not None:
-                given = [float(label in chosen) for label in self._classes]
-                if has_any:
-                    answers.note("alone", id_)
-            elif given is not None and chosen is not None and chosen != self._decided(given):
-                answers.note("differs", id_, ";".join(chosen))
-            if given is None:
-                if answers.by_id[id_] is not None:
-                    answers.note("unread", id_, answers.value(id_, *_LABEL))
-                lacking = 0 if self._has_positive else next((n for n in wrongs if not gold_C[n]), 0)
-                given = [float(self._is_exclusive and n == lacking) for n in range(len(self._classes))]
-            decoded.append(given)
-        answers.check(*_LABEL, "probability", "probabilities", *(f"{_OF_LABEL}{label}" for label in self._classes))
-        return decoded
 
-    def _chosen(self, id_: str, answers: Answers) -> list[str] | None:
-        """The labels of an answer in the order of the classes; None where it names none, or not one alone."""
-        written = answers.value(id_, *_LABEL)
-        if written is None:
-            return None
-        if self._is_exclusive:
-            parts = [str(written)]
-        else:
-            parts = [str(each) for each in (written if isinstance(written, list) else _BETWEEN.split(str(written)))]
-            parts = [part.strip() for part in parts if part.strip()]
-        named = [self._labels.named(part) for part in parts]
-        if None in named:
-            return None
-        if named != parts:
-            answers.note("read", id_, written)
-        return [label for label in self._classes if label in named]
+def _given(id_: str, decider: TextDecider, answers: Answers) -> list[float] | None:
+    """The given probability of each class; None where none is given."""
+    alone = answers.value(id_, "probability")
+    values = {label: answers.value(id_, f"probability_{label}") for label in decider.classes}
+    if decider.has_positive and alone is not None:
+        values[decider.classes[1]] = alone
+    numbers = {label: _number(id_, value, answers) for label, value in values.items() if value is not None}
+    if decider.has_positive and len(numbers) == 1:
+        ((label, number),) = numbers.items()
+        numbers = {each: number if each == label else 1 - number for each in decider.classes}
+    if len(numbers) < len(values) and (numbers or alone is not None):
+        lacking = next(label for label in values if label not in numbers)
+        raise DataError(f"{answers.file}: {id_} must have a probability of each label, and lacks probability_{lacking}")
+    return [numbers[label] for label in decider.classes] if numbers else None
 
-    def _given(self, id_: str, answers: Answers) -> list[float] | None:
-        """The given probability of each class; None where none is given."""
-        named = answers.value(id_, "probabilities")
-        positive = answers.value(id_, "probability")
-        if isinstance(named, dict):
-            values = [named.get(label) for label in self._classes]
-        else:
-            values = [answers.value(id_, f"{_OF_LABEL}{label}") for label in self._classes]
-        if self._has_positive and values[1] in (None, "") and positive not in (None, ""):
-            values = [None, positive]
-        if all(value in (None, "") for value in values):
-            if positive in (None, ""):
-                return None
-            raise DataError(
-                f"{answers.file}: of several labels, each must have a probability, as {_OF_LABEL}{self._classes[0]}; "
-                f"{id_} has one alone"
-            )
-        numbers = [self._number(id_, value, answers) for value in values if value not in (None, "")]
-        if self._has_positive and len(numbers) == 1:
-            return [1 - numbers[0], numbers[0]] if values[0] in (None, "") else [numbers[0], 1 - numbers[0]]
-        if len(numbers) < len(values):
-            lacking = next(label for label, value in zip(self._classes, values, strict=True) if value in (None, ""))
-            raise DataError(
-                f"{answers.file}: {id_} must have a probability of each label, and lacks that of {lacking!r}"
-            )
-        return numbers
 
-    def _number(self, id_: str, value: Any, answers: Answers) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = np.nan
-        if not 0 <= number <= 1:
-            raise DataError(f"{answers.file}: a probability must be a number from 0 to 1, got {shown(value)} for {id_}")
-        return number
-
-    def _decided(self, given: Sequence[float]) -> list[str]:
-        if self._is_exclusive:
-            return [self._classes[int(np.argmax(given))]]
-        return [label for label, value in zip(self._classes, given, strict=True) if value > 0.5]
+def _number(id_: str, value: Any, answers: Answers) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0 <= number <= 1:
+        raise DataError(f"{answers.file}: a probability must be a number from 0 to 1, got {shown(value)} for {id_}")
+    return number

@@ -23,10 +23,10 @@ from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, Rule, Shifted, ShiftRule
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
+from dice_ray.tasks import text_answers
 from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
-from dice_ray.tasks.text_answers import AnswerReader
 from dice_ray.tasks.text_decider import TextDecider
 from dice_ray.tasks.text_scores import by_record, calibrated_metrics, class_metrics, label_metrics, positive_metrics
 from dice_ray.terms import Link, Term, TermFacts
@@ -358,34 +358,30 @@ class TextTask(Task[_Classified]):
         dev: tuple[Sequence[_Classified], Answers] | None,
     ) -> tuple[Scores, str]:
         """By their probabilities where they have any, else by their labels, which no decision changes."""
-        reader = AnswerReader(self.classes, self._decider.is_exclusive, self._decider.has_positive)
-        given = self._given(records, answers, reader)
-        has_probabilities, decision = reader.has_probabilities(answers), None
+        given, decision = self._given(records, answers), None
+        has_probabilities = text_answers.has_probabilities(self._decider, answers)
         if dev is not None:
-            fitted = self._given(*dev, reader)
-            if not (has_probabilities and reader.has_probabilities(dev[1])):
+            if not (has_probabilities and text_answers.has_probabilities(self._decider, dev[1])):
                 raise InputError(f"a decision is fitted to probabilities, and {answers.file} or that of dev has none")
-            decision = self.decide(dev[0], *fitted)
+            decision = self.decide(dev[0], *self._given(*dev))
         scores = self.score(records, *given, decision or self._decider.untuned())
         metrics = {
             name: value
             for name, value in scores.metrics.items()
             if (has_probabilities or metric(name).needs_threshold)
-            and (decision is not None or not name.startswith("threshold"))
-            and (decision is not None or not name.endswith("_tuned"))
+            and (decision or not (name.startswith("threshold") or name.endswith("_tuned")))
         }
         scores = replace(scores, metrics=metrics, tuned_items=scores.tuned_items if decision else ())
-        return scores if has_probabilities else replace(scores, label_probabilities={}), reader.without_answer
+        counts_as = text_answers.without_answer(self._decider)
+        return scores if has_probabilities else replace(scores, label_probabilities={}), counts_as
 
-    def _given(
-        self, records: Sequence[_Classified], answers: Answers, reader: AnswerReader
-    ) -> tuple[list[Row], list[list[float]]]:
+    def _given(self, records: Sequence[_Classified], answers: Answers) -> tuple[list[Row], list[list[float]]]:
         """The rows of these records, one each, and what would have been decoded of them."""
         indices = {label: index for index, label in enumerate(self.classes)}
         targets = [self.target([indices[label] for label in record.labels]) for record in records]
         rows = [{"record": number, "label": target} for number, target in enumerate(targets)]
-        golds = self.members(labels_of(rows))
-        return rows, reader.probabilities([record.id for record in records], golds, answers)
+        ids, gold_NC = [record.id for record in records], self.members(labels_of(rows))
+        return rows, text_answers.given_probabilities(ids, gold_NC, self._decider, answers)
 
 
 class OneLabel(TextTask):

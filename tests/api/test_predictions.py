@@ -146,9 +146,9 @@ def test_every_fault_of_an_llms_file_is_counted_and_named(study: Study, tmp_path
     made = api.report(study(), predictions=[f"llm={file}"])
     assert (
         "llm (answers.jsonl): 2 answers with other case or extra text were read as the label that they name (t1: "
-        "'Sure! The answer is **Spam**.', t2: ' SPAM '); 1 id is missing (t9); 3 answers name no label, or not one "
-        "alone (t3: 'spam or ham', t4: 'This is not spam.', t5: 'None'); what is missing or unread counts as 'ham'; 1 "
-        "id is not of the split: left out (x7); 1 id is given more than once: the last answer counts (t6)."
+        "'Sure! The answer is **Spam**.', t2: ' SPAM '); 1 id is missing (t9); 3 answers cannot be read, or name "
+        "no label or several (t3: 'spam or ham', t4: 'This is not spam.', t5: 'None'); what is missing or unread counts "
+        "as 'ham'; 1 id is not of the split: left out (x7); 1 id is given more than once: the last answer counts (t6)."
     ) in made.summary
     # Of 8, t3, t4, t5 and t6 are missed.
     assert arm(made).score.mean == pytest.approx(8 / 12)
@@ -163,12 +163,12 @@ def test_every_fault_of_an_llms_file_is_counted_and_named(study: Study, tmp_path
         ('["t0", "spam"]', r"line 1 must be an object with an id, got \['t0', 'spam'\]"),
         (
             '{"id": "0", "label": "spam"}',
-            "must answer at least half of the 20 records, and 20 have no answer: the first ids of the records are "
-            "'t0', 't1', 't2'; the file has 0$",
+            "of at least half of the 20 records, and 20 have none: the first ids of the records are 't0', 't1', 't2', "
+            "and the first row of the file is {'id': '0', 'label': 'spam'}$",
         ),
         (
             "".join(f'{{"id": "t{n}", "sentiment": "spam"}}\n' for n in range(20)),
-            "each answer must have label or labels",
+            "the first row of the file is {'id': 't0', 'sentiment': 'spam'}",
         ),
         (
             "".join(f'{{"id": "t{n}", "probability": "90%"}}\n' for n in range(20)),

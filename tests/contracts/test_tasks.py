@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from dice_ray.losses.items import bad_input, valid_items
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
+from dice_ray.tasks.answers import Answers
 from dice_ray.tasks.base import TaskBranch
 from tests.contracts.tasks import (
     CUT,
@@ -98,6 +100,30 @@ def test_a_record_is_predicted_the_same_without_its_label(config: TaskBranch) ->
     assert text == built.task.predict(built.records, built.rows, wanted, decisions).text()
     gold = [item for batch in built.batches() for item in built.task.decode(built.gold(batch), batch)]
     assert text != built.task.predict(built.records, built.rows, gold, decisions).text()
+
+
+# Not EVERY: a task of a user's own need not take predictions of other programs.
+@pytest.mark.parametrize("shipped", configs(), ids=name_of)
+def test_what_predict_writes_is_scored_as_the_predictions_themselves(shipped: TaskBranch, tmp_path: Path) -> None:
+    """A format that is read in another way than it is written gives an arm of predictions a wrong score."""
+    built = Built(shipped, records_of(shipped))
+    gold, others = (
+        [item for batch in built.batches() for item in built.task.decode(logits(batch), batch)]
+        for logits in (built.gold, built.logits)
+    )
+    decoded = [gold[number] if row["record"] % 2 else others[number] for number, row in enumerate(built.rows)]
+    predicted = built.task.predict(built.records, built.rows, decoded, None)
+    file = tmp_path / f"predicted{predicted.suffix}"
+    file.write_text(predicted.text())
+    answers = Answers.read(file, built.task.answer_ids(built.records, file))
+    found, counts_as = built.task.score_answers(built.records, answers, None)
+    wanted = built.task.score(built.records, built.rows, decoded, None)
+    metric = shipped.objective()
+    assert found.metrics[metric] == pytest.approx(wanted.metrics[metric])
+    assert 0 < found.metrics[metric] < 1
+    assert found.items == wanted.items
+    assert found.classes == wanted.classes
+    assert answers.sentence(counts_as) == ""
 
 
 @EVERY
