@@ -147,8 +147,9 @@ def test_every_fault_of_an_llms_file_is_counted_and_named(study: Study, tmp_path
     assert (
         "llm (answers.jsonl): 2 answers with other case or extra text were read as the label that they name (t1: "
         "'Sure! The answer is **Spam**.', t2: ' SPAM '); 1 id is missing (t9); 3 answers cannot be read, or name "
-        "no label or several (t3: 'spam or ham', t4: 'This is not spam.', t5: 'None'); what is missing or unread counts "
-        "as 'ham'; 1 id is not of the split: left out (x7); 1 id is given more than once: the last answer counts (t6)."
+        "no label or several (t3: 'spam or ham', t4: 'This is not spam.', t5: 'None'); what is missing or unread "
+        "counts as 'ham'; 1 id is not of the split: left out (x7); 1 id is given more than once: the last answer "
+        "counts (t6)."
     ) in made.summary
     # Of 8, t3, t4, t5 and t6 are missed.
     assert arm(made).score.mean == pytest.approx(8 / 12)

@@ -141,8 +141,8 @@ def test_tags_are_read_by_word_and_a_wrong_number_of_them_is_no_answer(tmp_path:
     assert scores.metrics["f1"] == pytest.approx(10 / 13)
     assert said == (
         "1 answer with other case or extra text was read as the label that it names (0: 'b-per'); 2 answers cannot "
-        "be read, or name no label or several (0: 'B-CITY', 1: '3 tags for 4 words'); what is missing or unread counts as words "
-        "outside of all spans."
+        "be read, or name no label or several (0: 'B-CITY', 1: '3 tags for 4 words'); what is missing or unread counts "
+        "as words outside of all spans."
     )
 
 
