@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz bench-report bench-scale bench-tpe \
+.PHONY: help demo audit docs picture test check test-ray test-slow test-browser test-faults fuzz bench-report bench-scale bench-tpe \
   bench-partly bench-uncertainty count tree
 
 help: ## List these commands
@@ -41,6 +41,16 @@ docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings a
 
 test-slow: $(READY) ## Run the tests that take long and test what is rare, or kill processes
 	$(BIN)/pytest -m slow
+
+# In an environment of its own, which has the packages of .venv behind its Ray.
+WITH_RAY := .venv/ray-$(VERSION)
+test-ray: $(READY) ## Run the tests that start Ray with another version of it: make test-ray VERSION=2.59
+	@test "$(VERSION)" || { echo "name a version of Ray: make test-ray VERSION=2.59"; exit 1; }
+	@$(BIN)/python -m venv --without-pip $(WITH_RAY)
+	@$(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir({purelib!r})".format(**sysconfig.get_paths()))' \
+	  > $$($(WITH_RAY)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/project.pth
+	@$(BIN)/python -m pip --python $(WITH_RAY)/bin/python install --quiet --no-compile --no-deps 'ray==$(VERSION).*' --editable .
+	$(WITH_RAY)/bin/python -m pytest -m "ray and not slow"
 
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser

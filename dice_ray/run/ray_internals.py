@@ -1,17 +1,21 @@
 """Everything that is used of Ray's private modules, each with the version it was seen in and what happens without it.
 
-No other file may import a module of Ray whose path has a part that begins with an underscore, so that an upgrade of Ray
-has one file to check. All of it was seen in Ray 2.60.
+No other file may import a module of Ray whose path has a part that begins with an underscore, so that another version
+of Ray has one file to check: `make test-ray VERSION=2.59` does. All of it was seen in Ray 2.58 to 2.60. A version that
+lacks a part works without it, as the part's docstring says; only `read_settings_again` is refused then.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
+
+from dice_ray.errors import RunError
 
 # The actor that tells elastic runs of Ray Train how many workers fit on the machines of a cluster, shared by all such
 # runs. Its name, and that of its namespace.
@@ -23,10 +27,8 @@ def dead_process() -> str | None:
 
     Ray 2.60. Without it: Ray notices after 14 s (raylet) or 60 s (gcs_server), and ends this process without a message.
     """
-    from ray._private import worker
-
-    node: Any = worker._global_node
-    dead = [kind for kind, _ in node.dead_processes()] if node is not None else []
+    node = _private("ray._private.worker", "_global_node")
+    dead = [kind for kind, _ in node.dead_processes()] if hasattr(node, "dead_processes") else []
     return next((kind for kind in ("gcs_server", "raylet") if kind in dead), None)
 
 
@@ -35,13 +37,22 @@ def read_settings_again() -> None:
 
     Ray 2.60: these are the only settings that a driver keeps from the import; the processes that it starts read the
     environment. Without it: in a notebook that has imported Ray, Ray listens on all interfaces.
-    """
-    from ray._private import ray_constants
-    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    Config.initialize("")
-    AuthenticationTokenLoader.instance().reset_cache()
+    Raises:
+        RunError: This version of Ray keeps them elsewhere.
+    """
+    import ray
+
+    constants = _private("ray._private.ray_constants")
+    config, token = _private("ray._raylet", "Config"), _private("ray._raylet", "AuthenticationTokenLoader")
+    if not (hasattr(constants, "ENABLE_RAY_CLUSTER") and config and token):
+        raise RunError(
+            f"Ray {ray.__version__} cannot be restricted to this machine once it is imported: start a new Python "
+            "process that does not import ray before dice_ray"
+        )
+    constants.ENABLE_RAY_CLUSTER = False
+    config.initialize("")
+    token.instance().reset_cache()
 
 
 def own_address(host: str) -> str:
@@ -50,9 +61,8 @@ def own_address(host: str) -> str:
     Ray 2.60. Without it: a head that listens on loopback alone, or a tunnel to one, does not answer there, and Ray
     retries for minutes without a message.
     """
-    from ray._private.services import resolve_ip_for_localhost
-
-    return str(resolve_ip_for_localhost(host))
+    resolve = _private("ray._private.services", "resolve_ip_for_localhost")
+    return str(resolve(host)) if resolve else host
 
 
 @contextmanager
@@ -61,9 +71,10 @@ def sigterm_handler_kept() -> Iterator[None]:
 
     Ray 2.60. Without it: Ray's own handler ends the process at once, without a message or a checkpoint.
     """
-    from ray._private import utils
-
-    replace = utils.set_sigterm_handler
+    utils = _private("ray._private.utils")
+    if (replace := getattr(utils, "set_sigterm_handler", None)) is None:
+        yield
+        return
     utils.set_sigterm_handler = lambda handler: None
     try:
         yield
@@ -80,12 +91,13 @@ def free_handles(*, gcs_answers: bool) -> None:
     if gcs_answers:
         gc.collect()
         return
-    from ray._private import worker
-    from ray.air.execution.resources import placement_group
-
-    node: Any = worker._global_node
-    handles: Any = placement_group
-    remove = handles.remove_placement_group
+    node, handles = (
+        _private("ray._private.worker", "_global_node"),
+        _private("ray.air.execution.resources.placement_group"),
+    )
+    if node is None or (remove := getattr(handles, "remove_placement_group", None)) is None:
+        gc.collect()
+        return
     handles.remove_placement_group = lambda group: None
     try:
         gc.collect()
@@ -97,24 +109,25 @@ def free_handles(*, gcs_answers: bool) -> None:
 def max_job_bytes() -> int:
     """The size of a working directory that a cluster's dashboard takes.
 
-    Ray 2.60. Without it: Ray packs and sends all files, and its answer to too large ones names no folder.
+    Ray 2.60. Without it: what it was in this version.
     """
-    from ray._private.ray_constants import DASHBOARD_CLIENT_MAX_SIZE
-
-    return int(DASHBOARD_CLIENT_MAX_SIZE)
+    return int(_private("ray._private.ray_constants", "DASHBOARD_CLIENT_MAX_SIZE") or 100 * 1024**2)
 
 
 def visit_packed(folder: Path, excluded: Sequence[str], visit: Callable[[Path], object]) -> None:
     """Call `visit` with each file and folder that Ray's job client packs, which may raise to end the visits.
 
-    Ray 2.60. Without it: other files might be counted than those that are sent.
+    Ray 2.60. Without it: all files are visited, also those that are not sent.
     """
-    from ray._private.ray_constants import get_runtime_env_default_excludes
-    from ray._private.runtime_env.packaging import _dir_travel, _get_excludes
-
-    patterns = [*get_runtime_env_default_excludes(), *excluded]
+    defaults = _private("ray._private.ray_constants", "get_runtime_env_default_excludes")
+    packaging = _private("ray._private.runtime_env.packaging")
+    if not (defaults and hasattr(packaging, "_dir_travel") and hasattr(packaging, "_get_excludes")):
+        for path in (folder, *folder.rglob("*")):
+            visit(path)
+        return
     silent = logging.Logger("silent", logging.CRITICAL)
-    _dir_travel(folder, [_get_excludes(folder, patterns)], visit, include_gitignore=True, logger=silent)
+    excludes = [packaging._get_excludes(folder, [*defaults(), *excluded])]
+    packaging._dir_travel(folder, excludes, visit, include_gitignore=True, logger=silent)
 
 
 def start_coordinator() -> None:
@@ -125,23 +138,26 @@ def start_coordinator() -> None:
     its own machine, before any trial does on another.
     """
     import ray
-    from ray.data._internal.cluster_autoscaler.default_autoscaling_coordinator import (
-        get_or_create_autoscaling_coordinator,
-    )
 
+    module = "ray.data._internal.cluster_autoscaler.default_autoscaling_coordinator"
+    if (create := _private(module, "get_or_create_autoscaling_coordinator")) is None:
+        return
     if (running := _coordinator()) is not None:
         try:
             ray.get(running.get_reserved_resources.remote(_COORDINATOR), timeout=10)
         except ray.exceptions.RayError:
             ray.kill(running)
-    get_or_create_autoscaling_coordinator()
+    create()
 
 
 def request_of_this_run() -> str:
-    """The name of the coordinator's request of the run that this worker of Ray Train belongs to."""
-    from ray.train.v2._internal.execution.context import get_train_context
+    """The name of the coordinator's request of the run that this worker of Ray Train belongs to.
 
-    return f"train-{get_train_context().train_run_context.run_id}"
+    Ray 2.60. Without it: an empty one, which `cancel_request` does not find.
+    """
+    context = _private("ray.train.v2._internal.execution.context", "get_train_context")
+    run = getattr(context(), "train_run_context", None) if context else None
+    return f"train-{run.run_id}" if hasattr(run, "run_id") else ""
 
 
 def cancel_request(request: str) -> None:
@@ -163,10 +179,12 @@ def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Itera
     Args:
         reason: The reason of the failure, from Ray's message and the id of the actor.
     """
-    from ray.air.execution._internal import RayActorManager
     from ray.exceptions import OutOfMemoryError, RayActorError
 
-    manager: Any = RayActorManager
+    manager = _private("ray.air.execution._internal", "RayActorManager")
+    if not (hasattr(manager, "_actor_start_failed") and hasattr(manager, "_actor_task_failed")):
+        yield
+        return
     at_start, at_work = manager._actor_start_failed, manager._actor_task_failed
 
     def as_actor_error(self: Any, tracked_actor: Any, exception: Exception) -> Exception:
@@ -196,3 +214,12 @@ def _coordinator() -> Any:
         return ray.get_actor(_COORDINATOR, namespace=_COORDINATOR)
     except ValueError:
         return None
+
+
+def _private(module: str, name: str | None = None) -> Any:
+    """A private module of Ray, or what it has under a name; None where this version has none."""
+    try:
+        found = importlib.import_module(module)
+    except ImportError:
+        return None
+    return found if name is None else getattr(found, name, None)

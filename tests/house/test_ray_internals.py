@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +11,17 @@ from tests.house.tree import REPOSITORY
 
 
 def private_modules(file: Path) -> Iterator[str]:
-    """The modules of Ray that a file imports whose path has a part that begins with an underscore."""
+    """The modules of Ray that a file imports or names whose path has a part that begins with an underscore."""
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = [node.value]
         for name in names:
-            if name.startswith("ray.") and "._" in name:
+            if re.fullmatch(r"ray(\.\w+)*\._\w+(\.\w+)*", name):
                 yield name
 
 
