@@ -156,7 +156,7 @@ def request_of_this_run() -> str:
     Ray 2.60. Without it: an empty one, which `cancel_request` does not find.
     """
     context = _private("ray.train.v2._internal.execution.context", "get_train_context")
-    run = getattr(context(), "train_run_context", None) if context else None
+    run: Any = getattr(context(), "train_run_context", None) if context else None
     return f"train-{run.run_id}" if hasattr(run, "run_id") else ""
 
 
