@@ -105,7 +105,8 @@ def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None =
     except (RunError, UnknownNameError):
         return
     with Writer(name, folder=folder) as writer:
-        writer.metrics(name, 0, metrics)
+        # MLflow replaces no value: the outcome of more runs is that of a later step.
+        writer.metrics(name, int(found.frame["parent"].notna().sum()), metrics)
         writer.tags(name, {schema.NOTE: note})
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -73,6 +74,8 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
         data: The tables.
         below: The layer of the preset whose settings are used with them.
 
+    A table that is refused leaves nothing behind: its texts may be private.
+
     Raises:
         InputError: A split is no table, or has a column that Parquet cannot hold.
         UnknownNameError: The training split lacks a column that is named; the error lists its columns.
@@ -97,16 +100,20 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
             _write(splits[split], file, split)
             content.update(f"{split} {_hash(file)}".encode())
         folder = parent / content.hexdigest()[:16]
-        if not folder.exists():
+        if is_new := not folder.exists():
             unfinished.rename(folder)
-    file = folder / f"{check_name(data.name)}.yaml"
-    if not file.exists():
-        paths = {split: folder / f"{split}.parquet" for split, table in splits.items() if table is not None}
-        try:
+    try:
+        file = folder / f"{check_name(data.name)}.yaml"
+        if not file.exists():
+            paths = {split: folder / f"{split}.parquet" for split, table in splits.items() if table is not None}
             starter = start(paths["train"], paths.get("dev"), paths.get("test"), given, below, data.name)
-        except DataError as error:  # of the files that the user does not know
+            write_atomically(file, starter.text)
+    except BaseException as error:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, DataError):  # of the files that the user does not know
             raise DataError(re.sub(rf"\S*{folder.name}/(\w+)\.parquet", r"the table \1", str(error))) from error
-        write_atomically(file, starter.text)
+        raise
     return file
 
 

@@ -14,7 +14,7 @@ from dice_ray import api
 from dice_ray.api.reports import store_outcome
 from dice_ray.errors import InputError, RunError, ShadowedError, UnknownNameError
 from dice_ray.tracking import schema
-from dice_ray.tracking.reader import read, texts
+from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.writer import Writer
 
@@ -112,6 +112,23 @@ def test_the_runs_of_a_study_are_read_once(monkeypatch: pytest.MonkeyPatch) -> N
     store_outcome("compare", lambda: compared.findings)
     assert (len(compared.headlines), compared.best.name) == (1, "dice")
     assert reads == ["compare"]
+
+
+def test_the_outcome_of_more_runs_is_at_a_later_step(sweep: api.Result) -> None:
+    """Two values of `dev/best_f1` at step 0, of which MLflow's pages draw one above the other."""
+    store_outcome("search", lambda: sweep.findings)
+    with Writer("search") as writer:
+        tags = {schema.KIND: "trial", schema.STATE: "done"}
+        writer.open("0004", name="0004", params={"loss": "dice"}, tags=tags, parent="search")
+        writer.metrics("0004", 1, {"dev/f1": 0.875})
+        writer.end("0004", "FINISHED")
+    store_outcome("search", lambda: api.Result("search", "search").findings)
+    points = curves("search")
+    points = points[points["id"] == "search"]
+    assert list(zip(points["metric"], points["step"], points["value"], strict=True)) == [
+        ("dev/best_f1", 3, 0.75),
+        ("dev/best_f1", 4, 0.875),
+    ]
 
 
 def test_a_study_of_two_seeds_has_no_best_and_asks_for_more() -> None:

@@ -91,6 +91,14 @@ def test_a_table_takes_the_place_of_the_files_of_a_preset() -> None:
 def test_a_table_that_cannot_be_used_is_refused(data: Tables, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=f"(?s){match}"):
         dice_ray.train(data)
+    assert list((runs_folder() / ".given").glob("*")) == [], "the texts of a refused table stay on the disk"
+
+
+def test_a_refused_name_keeps_the_tables_that_another_call_uses() -> None:
+    preset = preset_of(Tables(messages(80)))
+    with pytest.raises(InputError, match="a name must be"):
+        preset_of(Tables(messages(80), name="a/b"))
+    assert sorted(file.name for file in preset.parent.iterdir()) == ["table.yaml", "train.parquet"]
 
 
 def test_intervals_of_a_run_on_a_frame_with_groups_are_over_its_groups() -> None:
