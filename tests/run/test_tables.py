@@ -95,7 +95,7 @@ def test_a_table_that_cannot_be_used_is_refused(data: Tables, error: type[Except
 
 
 def test_a_refused_name_keeps_the_tables_that_another_call_uses() -> None:
-    preset = preset_of(Tables(messages(80)))
+    preset = Path(preset_of(Tables(messages(80))))
     with pytest.raises(InputError, match="a name must be"):
         preset_of(Tables(messages(80), name="a/b"))
     assert sorted(file.name for file in preset.parent.iterdir()) == ["table.yaml", "train.parquet"]
