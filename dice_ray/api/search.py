@@ -86,6 +86,7 @@ def tune(
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: As in `train`.
     """
+    from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space, own_point
@@ -95,6 +96,7 @@ def tune(
     check_whole(trials=trials, seed=seed, seeds=seeds, top=top)
     preset = library.preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
+    object_store.fetch_driven(runs_folder() / name)
     written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
     space = space if isinstance(space, str) else address_of(space)
     layers = with_automatic(written, name, Path(preset).stem)
@@ -180,6 +182,7 @@ def resume(
         UnknownNameError: There is no such sweep, study or run.
         InputError: An option does not apply to the run, sweep or study.
     """
+    from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
     from dice_ray.run.folder import can_be_resumed, holds_plan, stored_config
     from dice_ray.tuning import plan_file
@@ -190,6 +193,7 @@ def resume(
         above = name.partition("/")[0]
         raise InputError(f"a trial is resumed with its sweep or study: `dice-ray resume {above}`, got {name!r}")
     driver, folder = Driver(address, max_hours=max_hours, show=shown(show, callbacks)), runs_folder() / name
+    object_store.fetch_driven(folder)
     if not holds_plan(folder):
         config = stored_config(folder)
         if config is None:

@@ -89,6 +89,7 @@ def ablate(
         show: As in `train`.
     """
     from dice_ray.config.load import resolve
+    from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.cells import OTHER_SEEDS
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
@@ -100,6 +101,7 @@ def ablate(
     check_whole(seeds=seeds, max_seeds=max_seeds, num_settings=num_settings, budget=budget)
     _check_seeds(seeds, until_settled, max_seeds, care, OTHER_SEEDS)
     name = check_name(name or valid_name(Path(study).stem))
+    object_store.fetch_driven(runs_folder() / name)
     file = library.read_study(study)
     if losses:
         study = with_arms(study, file, {arm: settings_of(loss) for arm, loss in losses.items()})

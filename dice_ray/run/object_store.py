@@ -1,10 +1,11 @@
 """Copies of runs in an object store, for clusters whose machines share no disk.
 
 With a URL in `DICE_RAY_RUNS`, every machine has a folder of runs of its own, on its disk. The driver keeps plan, ledger
-and log in its folder. What a run writes is sent to the store by the process that trains it, after each checkpoint and
-before the evaluation is reported; a process that continues or reads the run fetches it first. So the store is
-never older than the last result that the driver has, and its file is taken where it has changed since the last copy, or
-there is none here.
+and log in its folder, and sends plan and ledger before anything else learns that they have changed: when its machine is
+lost, another one drives the sweep or study on. What a run writes is sent to the store by the process that trains it,
+after each checkpoint and before the evaluation is reported; a process that continues or reads the run fetches it first.
+So the store is never older than the last result that the driver has, and its file is taken where it has changed since
+the last copy, or there is none here.
 
 A file is written under another name and then moved, so a killed process leaves no part of a file under its name.
 `last.pt` is sent last: a run continues from it, and everything that it belongs with is there by then.
@@ -19,8 +20,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.files import opened, runs_folder, store_url, write_atomically
-from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK
+from dice_ray.errors import RefusedError
+from dice_ray.files import opened, runs_folder, store_url, without_password, write_atomically
+from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, LEDGER, PLAN, TASK, WARM_START
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"
@@ -71,6 +73,50 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
             unfinished.replace(file)
             known[name] = {"here": _here(file), "there": _there(info)}
             write_atomically(folder / _SENT, json.dumps(known))
+
+
+def send_plan(folder: Path) -> None:
+    """Copy the plan of a sweep or study, and what it starts from, to the store, if there is one."""
+    if (key := _key(folder)) is not None:
+        for name in (WARM_START, PLAN):
+            if (folder / name).exists():
+                _write(f"{key}/{name}", folder / name)
+
+
+def send_ledger(folder: Path) -> None:
+    """Copy the ledger of a sweep or study to the store, if there is one."""
+    if (key := _key(folder)) is not None:
+        _write(f"{key}/{LEDGER}", folder / LEDGER)
+
+
+def fetch_driven(folder: Path) -> None:
+    """Copy plan and ledger from the store, if there is one, and another machine has driven the sweep or study further.
+
+    Raises:
+        RefusedError: The store has another sweep or study of this name.
+    """
+    from pyarrow.fs import FileType
+
+    if (key := _key(folder)) is None:
+        return
+    filesystem, root = opened(str(store_url()))
+    infos = filesystem.get_file_info([f"{root}/{key}/{name}" for name in (LEDGER, WARM_START, PLAN)])
+    there = {}
+    for info in infos:
+        if info.type == FileType.File:
+            with filesystem.open_input_stream(info.path) as stream:
+                there[info.base_name] = stream.read()
+    ours = (folder / LEDGER).read_bytes() if (folder / LEDGER).exists() else b""
+    ours, theirs = ours[: ours.rfind(b"\n") + 1], there.get(LEDGER, b"")
+    if not (ours.startswith(theirs) or theirs.startswith(ours)):
+        raise RefusedError(
+            f"{without_password(str(store_url()))} must have the runs of one sweep or study under a name, and those of "
+            f"{key} are not the ones that {folder / LEDGER} has: choose another --name"
+        )
+    if len(theirs) > len(ours) or not (folder / PLAN).exists():
+        for name, content in there.items():  # the plan last: without it, there is no sweep or study here
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(folder / name, content.decode(errors="replace"))
 
 
 def drop_checkpoints(folder: Path) -> None:

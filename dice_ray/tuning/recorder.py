@@ -140,7 +140,7 @@ class Recorder:
         if has_failed_before := trial.id in self._ledger.outcomes:
             self._states[self._ledger.outcomes[trial.id].state] -= 1
         if not self._ledger.is_running(trial.id):
-            self._ledger.append(trial)
+            self._append(trial)
         self._running[trial.id], self._started[trial.id] = [], time.monotonic()
         self._first_start = self._first_start or self._started[trial.id]
         self._open_run(trial)
@@ -173,7 +173,7 @@ class Recorder:
             test=result.get("test", {}),
             failure=failure,
         )
-        self._ledger.append(outcome)
+        self._append(outcome)
         self._states[outcome.state] += 1
         self._num_ended += 1
         if outcome.state == "failed":  # its evaluations do not count any more
@@ -219,6 +219,10 @@ class Recorder:
         counts = self.counts
         ended: schema.Status = "FAILED" if counts.failed == counts.total else "FINISHED"
         self._writer.end(self._plan.name, ended if counts.is_finished else "KILLED")
+
+    def _append(self, event: TrialSpec | TrialOutcome) -> None:
+        self._ledger.append(event)
+        object_store.send_ledger(self._ledger.path.parent)
 
     def _find_best(self) -> None:
         self._best: tuple[float, Flat] | None = None

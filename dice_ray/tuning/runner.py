@@ -23,7 +23,7 @@ from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.files import write_atomically
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.output import redirected
-from dice_ray.run import cluster, doctor, ray_internals
+from dice_ray.run import cluster, doctor, object_store, ray_internals
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts, announce, end_driver, watched
 from dice_ray.run.folder import LOG, TRIALS
@@ -276,6 +276,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         ExitStack() as screens,
     ):
         plan = store(plan, folder)
+        object_store.send_plan(folder)
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:

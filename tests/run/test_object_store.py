@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ import pytest
 from pyarrow.fs import FileSelector, FileType
 
 from dice_ray.config.load import Layer, resolve
+from dice_ray.errors import RefusedError
 from dice_ray.files import opened
 from dice_ray.run import object_store, trained
 from dice_ray.run.build import train_here
@@ -146,6 +148,33 @@ def test_a_run_goes_on_where_another_machine_has_stopped_and_a_third_one_reads_i
     assert trained.load(RUN).step > 0
 
 
+def test_another_machine_drives_a_sweep_on(url: str, machine: Machine) -> None:
+    """A sweep that begins anew after its driver's machine was lost, or goes on from an older ledger."""
+    sweep = Path("dice_ray_runs/sweep")
+    machine("one")
+    object_store.fetch_driven(sweep)
+    assert not sweep.exists()
+    sweep.mkdir(parents=True)
+    (sweep / "plan.yaml").write_text("the plan")
+    object_store.send_plan(sweep)
+    (sweep / "ledger.jsonl").write_text("begin\n")
+    object_store.send_ledger(sweep)
+    machine("two")
+    object_store.fetch_driven(sweep)
+    assert ((sweep / "plan.yaml").read_text(), (sweep / "ledger.jsonl").read_text()) == ("the plan", "begin\n")
+    (sweep / "ledger.jsonl").write_text("begin\nend\n")
+    object_store.send_ledger(sweep)
+    machine("one")
+    (sweep / "ledger.jsonl").write_text("begin\ntorn by a ki")
+    object_store.fetch_driven(sweep)
+    assert (sweep / "ledger.jsonl").read_text() == "begin\nend\n"
+    for ahead in ("begin\nend\nbegin\n", "of another sweep\n"):
+        (sweep / "ledger.jsonl").write_text(ahead)
+        with pytest.raises(RefusedError, match="choose another --name") if "other" in ahead else nullcontext():
+            object_store.fetch_driven(sweep)
+        assert (sweep / "ledger.jsonl").read_text() == ahead
+
+
 def test_a_machine_keeps_no_checkpoints_of_runs_that_have_left_it(
     bucket: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,7 +201,7 @@ def test_without_a_url_nothing_is_copied(tmp_path: Path) -> None:
 @pytest.mark.ray
 @pytest.mark.slow
 def test_a_sweep_runs_on_machines_that_share_no_disk(tmp_path: Path, bucket: str) -> None:
-    """Finds a trial that needs the driver's folder, and a best trial that the driver cannot read."""
+    """Finds a trial that needs the driver's folder, a best trial that the driver cannot read, and a lost ledger."""
     work = tmp_path / "work"
     work.mkdir()
     path = os.pathsep.join(sys.path)
@@ -202,7 +231,14 @@ def test_a_sweep_runs_on_machines_that_share_no_disk(tmp_path: Path, bucket: str
         assert tuned.returncode == 0, tuned.stderr
         best = json.loads(dice_ray("runs", "search", "--json").stdout)[0]["run"]
         had = {each.name for each in (work / "dice_ray_runs/search/trials").iterdir()}
-        shutil.rmtree(work / "dice_ray_runs/search/trials")  # also what ran on a machine that shares the driver's disk
+        ledger = work / "dice_ray_runs/search/ledger.jsonl"
+        before = ledger.read_text()
+        shutil.rmtree(work / "dice_ray_runs")  # as when the driver's machine is lost, with all that it had
+        again = dice_ray(
+            "tune", "synthetic_pairs", *tiny, "--trials", "6", "--scheduler", "none", "--name", "search", *at
+        )
+        assert again.returncode == 0, again.stderr
+        assert ledger.read_text() == before
         scored = dice_ray("evaluate", best, "dev")
     assert scored.returncode == 0, scored.stderr
     assert best.replace("/", "/trials/") + "/best.pt" in stored(bucket.replace("/runs?", "/sweeps?"))
