@@ -1,18 +1,20 @@
 """Loads a data set: from its configuration to checked splits and a load report, through the cache.
 
-A data set is cached twice at most: as it was read, and, if `imbalance` alters its training split, as altered. Both keys
+A data set is cached as it was read, and again with the records of `extra`, and as `imbalance` alters it. All keys
 hold the hashes of the files, so a changed file is another data set, and the folder that holds the files does not
 matter. The key is computed again after reading: a file that changed meanwhile would be stored under the wrong key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -29,12 +31,12 @@ from dice_ray.data.formats.split_columns import WithSplitColumns
 from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
-from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, store_splits
+from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, gather, store_splits
 from dice_ray.data.records import LoadReport, Record, Splits, digest
 from dice_ray.data.sampling import BatchesConfig, NoneConfig, OversamplingConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.data.urls import expand_path, expanded, fetched, version
-from dice_ray.errors import DataError, meant
+from dice_ray.errors import DataError, counted, meant
 from dice_ray.files import holds_secret, is_url, joined, name_of
 from dice_ray.settings import Branch, Choice, Settings, nested
 
@@ -49,6 +51,8 @@ class FilesConfig(Branch):
             and `folders`. Of a JSON document with several lists, `data.json#train` is the list `train`.
         dev: The file of the dev split; without it, one is drawn from the training split.
         test: The file of the test split, if there is one.
+        extra: A file of further training records, which no other split is drawn from. Those whose content, or group by
+            `data.groups`, is in dev or test are left out.
         reader: The reader of the files.
         on_bad_row: Whether a malformed row is an error, or counted and skipped.
     """
@@ -58,6 +62,7 @@ class FilesConfig(Branch):
     train: str
     dev: str | None = None
     test: str | None = None
+    extra: str | None = None
     folder: str = "."
     reader: ReaderConfig
     on_bad_row: OnBadRow = "error"
@@ -94,8 +99,10 @@ class FilesConfig(Branch):
 
         Of files at URLs it is their versions: a machine that gets the records from another one does not fetch them.
         """
-        settings = {name: value for name, value in nested(self).items() if name != "folder"}
-        # Without the default: the keys of entries that were written before there was a choice stay as they are.
+        # Without defaults: the keys of entries that were written before there was a choice stay as they are.
+        settings = {
+            name: value for name, value in nested(self).items() if name != "folder" and (name, value) != ("extra", None)
+        }
         reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
         settings["reader"] = {self.reader.name: reader}
         if is_url(expanded(self.folder)):
@@ -112,8 +119,15 @@ class FilesConfig(Branch):
             settings["names"] = [f"{split}/{file.name}" for split, file in files]
         return {**settings, "hashes": [file_hash(file) for _, file in files]}
 
+    def extra_digest(self) -> str:
+        """A hash of the file of further training records and of how it is read; empty without one."""
+        if self.extra is None:
+            return ""
+        alone = self.model_copy(update={"train": self.extra, "dev": None, "test": None, "extra": None})
+        return hashlib.sha256(json.dumps(alone.key(), sort_keys=True).encode()).hexdigest()[:16]
+
     def _names(self) -> dict[str, str]:
-        names = {"train": self.train, "dev": self.dev, "test": self.test}
+        names = {"train": self.train, "dev": self.dev, "test": self.test, "extra": self.extra}
         return {split: name for split, name in names.items() if name is not None}
 
     def _paths(self) -> dict[str, Path]:
@@ -253,7 +267,7 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
 
 
 def load(config: DataConfig, positive: str | None = None, name: str | None = None) -> Splits:
-    """Read all splits, draw those that the source lacks, and alter the training split; from the cache if possible.
+    """Read all splits, draw those that the source lacks, and change the training split; from the cache if possible.
 
     Args:
         config: The data.
@@ -263,55 +277,94 @@ def load(config: DataConfig, positive: str | None = None, name: str | None = Non
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.
     """
-    # The entry of the data as read is shared by all alterations of them: its key must not depend on `imbalance`.
-    as_read = config.model_copy(update={"imbalance": AsReadConfig()})
+    # The entry of the data as read is shared by all changes of them: its key must depend on no change.
+    with_extra = config.model_copy(update={"imbalance": AsReadConfig()})
+    has_extra = isinstance(config.source, FilesConfig) and config.source.extra is not None
+    source = config.source.model_copy(update={"extra": None}) if has_extra else config.source
+    as_read = with_extra.model_copy(update={"source": source})
     key_before, kind = key(as_read), config.yields()
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         report, found = store_splits(
-            config.read(), kind, config.drawn(), config.split_seed, folder, config.split_columns()
+            as_read.read(), kind, config.drawn(), config.split_seed, folder, config.split_columns()
         )
-        if key(as_read) != key_before:
-            raise DataError(f"the files of {config.source.title} must not change while they are read, but one did")
+        _refuse_changed(as_read, key_before)
         return report.sizes, {"report": report.plain(), "digest": found}
 
     entry = cache.get_or_write("records", key_before, {"data": name or config.source.title}, write)
     records = {split: Records(table, kind) for split, table in entry.tables.items()}
     report = LoadReport.of(entry.holds["report"])
     splits = Splits(records["train"], records["dev"], records.get("test", ()), report, entry.holds["digest"])
-    return _alter_train(config, splits, positive, name) if isinstance(config.imbalance, AlteredConfig) else splits
+    if has_extra:
+        splits = _with_train(with_extra, key(with_extra), splits, name, partial(_with_extra, with_extra))
+    if isinstance(config.imbalance, AlteredConfig):
+        assert positive is not None, "config.checks asks for a task with a positive class"
+        change = partial(_altered, config.imbalance, config.augment, positive)
+        splits = _with_train(config, key(config, positive), splits, name, change)
+    return splits
 
 
-def _alter_train(config: DataConfig, as_read: Splits, positive: str | None, name: str | None) -> Splits:
-    assert isinstance(config.imbalance, AlteredConfig)
-    assert positive is not None, "config.checks asks for a task with a positive class"
-    imbalance, positive_label = config.imbalance, positive
+def _refuse_changed(config: DataConfig, before: dict[str, Any]) -> None:
+    if key(config) != before:
+        raise DataError(f"the files of {config.source.title} must not change while they are read, but one did")
+
+
+_Change: TypeAlias = Callable[[Splits, Collection[int]], tuple[Iterable[Record], LoadReport]]
+"""The records of a changed training split, and the report of how it was changed, from the splits and the hashes of the
+contents of dev and test."""
+
+
+def _altered(
+    imbalance: AlteredConfig, augment: AugmentConfig, positive: str, splits: Splits, held_out: Collection[int]
+) -> tuple[Iterable[Record], LoadReport]:
+    altered = alter(imbalance, augment, splits.train, held_out, positive)
+    description = "; ".join(filter(None, [splits.report.altered, altered.description]))
+    records = chain((splits.train[index] for index in altered.kept), altered.added)
+    return records, replace(splits.report, altered=description)
+
+
+def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
+    before, source = key(config), config.read()["extra"]
+    records, read = gather(source.where, source.rows(), source.on_bad_row)
+    _refuse_changed(config, before)
+    groups = {_group(each) for each in chain(splits.dev, splits.test)} if config.groups is not None else set()
+    new = [each for each in records if hash(each.content) not in held_out and _group(each) not in groups]
+    description = f"{counted(len(new), 'record')} of {source.origin} added to {len(splits.train)}"
+    if num_left_out := len(records) - len(new):
+        description += f"; {num_left_out} left out, as dev or test has their content or group"
+    # Files may number their records alike.
+    named = (replace(each, id=f"{source.origin} {each.id}") for each in new)
+    report = replace(splits.report, read=splits.report.read | {"extra": read}, altered=description)
+    return chain(splits.train, named), report
+
+
+def _group(record: Record) -> str:
+    return str(getattr(record, "document", ""))
+
+
+def _with_train(config: DataConfig, key: dict[str, Any], splits: Splits, name: str | None, change: _Change) -> Splits:
+    """The splits with a changed training split, from the cache if possible."""
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         held_out = {
             split: np.fromiter((hash(record.content) for record in records), np.int64)
-            for split, records in (("dev", as_read.dev), ("test", as_read.test))
+            for split, records in (("dev", splits.dev), ("test", splits.test))
             if records
         }
-        held_out_contents = {value for hashes in held_out.values() for value in hashes.tolist()}
-        altered = alter(imbalance, config.augment, as_read.train, held_out_contents, positive_label)
+        changed, report = change(splits, {value for hashes in held_out.values() for value in hashes.tolist()})
         contents = list[int]()
         with ArrowWriter(folder / "train.arrow") as file:
-            for records in chunked(chain((as_read.train[index] for index in altered.kept), altered.added)):
+            for records in chunked(changed):
                 file.write(batch_of_records(records))
                 contents += (hash(record.content) for record in records)
         # The digest is that of all splits, although only one is written.
         train = Records(ArrowTable(folder / "train.arrow"), config.yields())
-        of_all = digest((train, as_read.dev, as_read.test), config.split_columns())
+        of_all = digest((train, splits.dev, splits.test), config.split_columns())
         all_contents: dict[str, Hashes] = {"train": np.array(contents), **held_out}
-        report = replace(
-            as_read.report,
-            sizes={**as_read.report.sizes, "train": len(contents)},
-            shared=count_shared(all_contents),
-            altered=altered.description,
-        )
+        sizes = {**report.sizes, "train": len(contents)}
+        report = replace(report, sizes=sizes, shared=count_shared(all_contents))
         return {"train": len(contents)}, {"report": report.plain(), "digest": of_all}
 
-    entry = cache.get_or_write("records", key(config, positive), {"data": name or config.source.title}, write)
+    entry = cache.get_or_write("records", key, {"data": name or config.source.title}, write)
     train, report = Records(entry.tables["train"], config.yields()), LoadReport.of(entry.holds["report"])
-    return replace(as_read, train=train, report=report, digest=entry.holds["digest"])
+    return replace(splits, train=train, report=report, digest=entry.holds["digest"])

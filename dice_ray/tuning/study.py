@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -17,6 +17,7 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.sources import FilesConfig
 from dice_ray.errors import ConfigError, ConflictError, InputError, Problem
+from dice_ray.run.folder import check_digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tracking import schema
 from dice_ray.tuning.addresses import StoredLayer, StoredValues
@@ -61,6 +62,7 @@ class StudyPlan(Plan):
         budget: The number of drawn settings of which the best by dev is compared; None for a third of them.
         folders: For each variant whose files lie in another folder than when the study was started, that first folder:
             the ids of its cells hold it. Its name is empty where there are no variants.
+        extra: Digest of the file of further training records that an arm has, by the arm and the variant.
         shared: The trial whose settings, apart from those of its loss, all arms have, as text; empty for none.
         shared_settings: These settings, by path: a layer above the preset.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
@@ -87,6 +89,7 @@ class StudyPlan(Plan):
     variants_are: VariantsAre = "data"
     budget: int | None = None
     folders: dict[str, str] = Field(default_factory=dict)
+    extra: dict[str, str] = Field(default_factory=dict)
     shared: str = ""
     shared_settings: StoredValues = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
@@ -107,6 +110,11 @@ class StudyPlan(Plan):
 
     def check(self, folder: Path) -> list[str]:
         self.grid()
+        for key, now in self._extra_digests().items():
+            if (stored := self.extra.get(key, now)) != now:
+                check_digest(
+                    stored, now, f"{self.name}, whose {key} has data.source.files.extra,", "choose another name"
+                )
         return []
 
     def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
@@ -221,8 +229,22 @@ class StudyPlan(Plan):
         return super().with_digests(digests).model_copy(update={"variants": variants})
 
     def _configs(self) -> list[RunConfig]:
-        by_arm = {(cell.variant, cell.arm): cell for cell in self.grid().cells}  # seeds share an encoder and a loss
-        return [self.config(cell) for cell in by_arm.values()]
+        return [*self._by_arm().values()]
+
+    def _by_arm(self) -> dict[tuple[str | None, str | None], RunConfig]:
+        """The configuration of each arm on each variant; seeds share an encoder, a loss and the files."""
+        return {(cell.variant, cell.arm): self.config(cell) for cell in self.grid().cells}
+
+    def with_contents(self) -> Self:
+        return super().with_contents().model_copy(update={"extra": self._extra_digests()})
+
+    def _extra_digests(self) -> dict[str, str]:
+        sources = {key: config.data.source for key, config in self._by_arm().items()}
+        return {
+            _extra_key(arm, variant): source.extra_digest()
+            for (variant, arm), source in sources.items()
+            if isinstance(source, FilesConfig) and source.extra is not None
+        }
 
     def grid(self) -> Grid:
         """The cells that were asked for; an arm that does not fit a variant is left out of it.
@@ -322,7 +344,7 @@ class StudyPlan(Plan):
             ConfigError: An arm is the same as a stored arm of another name.
         """
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "folders", "code", "tuned", "tuned_settings", "controls")
+        names = ("arms", "variants", "encoders", "folders", "code", "extra", "tuned", "tuned_settings", "controls")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
         for name in self.variants.keys() & stored.variants.keys():  # arms that are not asked for keep what they drew
             arms = stored.variants[name].arms | self.variants[name].arms
@@ -388,13 +410,21 @@ class StudyPlan(Plan):
             values.pop(path, None)
         return {
             seed: self._digest(
-                values | {path: seed for path, default in defaults.items() if seed != default}, config, variant
+                values | {path: seed for path, default in defaults.items() if seed != default},
+                config,
+                variant,
+                self.extra.get(_extra_key(arm, variant), ""),
             )
             for seed in seeds
         }
 
-    def _digest(self, values: Flat, config: RunConfig, variant: str | None) -> str:
-        return identity(values, self.code, self.digests[variant] + self.encoders.get(config.model.encoder, ""))
+    def _digest(self, values: Flat, config: RunConfig, variant: str | None, extra: str = "") -> str:
+        content = self.digests[variant] + self.encoders.get(config.model.encoder, "") + extra
+        return identity(values, self.code, content)
+
+
+def _extra_key(arm: str | None, variant: str | None) -> str:
+    return f"arm {arm}" if variant is None else f"arm {arm} on {variant}"
 
 
 def _is_no_look(looks: tuple[int, ...]) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from dice_ray.data.formats.span_files import SpansConfig
 from dice_ray.data.formats.texts import FoldersConfig
+from dice_ray.data.imbalance import RatioConfig
 from dice_ray.data.records import PairRecord, digest
 from dice_ray.data.sources import DataConfig, FilesConfig, key, load
 from dice_ray.errors import DataError
@@ -145,6 +146,34 @@ def test_documents_of_tagged_sentences_stay_whole(reader: str, mark: str, senten
     assert (len(splits.dev), len(dev), train & dev) == (20, 2, set())
 
 
+def test_extra_records_are_trained_on_and_leave_dev_and_test_as_they_are(tmp_path: Path) -> None:
+    """Finds extra records that are drawn for test, that occur in it, or that share its ids; and a stale cache."""
+    table(tmp_path, "a.tsv", [f"a{n}\tb{n}\t{n % 2}" for n in range(100)])
+    plain = load(files(tmp_path, train="a.tsv").model_copy(update={"test_share": 0.2}))
+    known = plain.test[0]
+    table(tmp_path, "more.tsv", ["new\tone\t1", f"{known.first}\t{known.second}\t1", "new\ttwo\t0"])
+    config = files(tmp_path, train="a.tsv", extra="more.tsv").model_copy(update={"test_share": 0.2})
+    splits = load(config)
+    assert (*splits.dev, *splits.test) == (*plain.dev, *plain.test)
+    added = [PairRecord("more.tsv 2", "new", "one", "1"), PairRecord("more.tsv 4", "new", "two", "0")]
+    assert list(splits.train) == [*plain.train, *added]
+    assert splits.digest != plain.digest
+    line = "  train: 2 records of more.tsv added to 72; 1 left out, as dev or test has their content or group"
+    assert str(splits.report).splitlines()[1] == line
+    altered = config.model_copy(update={"imbalance": RatioConfig(negatives=1, size=10)})
+    assert load(altered, "1").report.sizes["train"] == 10
+    assert str(load(altered, "1").report).splitlines()[
+        1
+    ] == f"{line}; 5 negatives and 5 positives by data.imbalance " + ("ratio, of 37 negatives and 37 positives")
+    table(tmp_path, "more.tsv", ["other\tone\t1"])
+    assert load(config).train[-1].first == "other"
+    assert key(files(tmp_path, train="a.tsv"))["files"].keys().isdisjoint({"extra"}), "keys of older caches stay"
+    with pytest.raises(
+        DataError, match=r"^data\.source\.files\.extra: there must be a file .* did you mean 'more\.tsv'"
+    ):
+        load(files(tmp_path, train="a.tsv", extra="mor.tsv"))
+
+
 def tickets(folder: Path, name: str, rows: list[tuple[str, int, str]]) -> None:
     """A table of a customer, a day and a text in each row."""
     lines = [
@@ -177,6 +206,16 @@ def test_groups_are_kept_whole_counted_and_part_of_the_identity(tmp_path: Path) 
     assert warning.startswith("Warning: 10 of 20 groups of test also occur in train (data.groups): scores on test may")
     assert plain.digest != grouped.digest
     assert key(by(tmp_path, groups="customer")) == key(by(tmp_path)) | {"groups": "customer"}
+
+
+def test_extra_records_of_a_group_of_test_are_left_out(tmp_path: Path) -> None:
+    tickets(tmp_path, "a.csv", [(f"C{n // 5}", 1, f"text {n}") for n in range(200)])
+    group = load(by(tmp_path, groups="customer", test_share=0.2)).test[0].document
+    tickets(tmp_path, "more.csv", [(group, 1, "new 1"), ("D1", 1, "new 2")])
+    config = by(tmp_path, groups="customer", test_share=0.2)
+    source = config.source.model_copy(update={"extra": "more.csv"})
+    splits = load(config.model_copy(update={"source": source}))
+    assert [record.text for record in splits.train if record.text.startswith("new")] == ["new 2"]
 
 
 def test_the_latest_records_are_dev_and_test_for_every_seed(tmp_path: Path) -> None:

@@ -159,6 +159,28 @@ def test_the_files_of_each_variant_may_be_moved(tmp_path: Path) -> None:
         assert ids(store(of_two(*folders), tmp_path)) == ids(first)
 
 
+def test_an_arm_is_bound_to_its_extra_training_records(tmp_path: Path) -> None:
+    """Finds an edited file whose old scores are reported as its own; and ids that change where no arm has one."""
+    extra, arms = tmp_path / "more.tsv", study().arms | {"more": {"data.source.files.extra": "more.tsv"}}
+    for file in (extra, tmp_path / "train.tsv", tmp_path / "test.tsv"):
+        file.write_text("sentence1\tsentence2\tlabel\na\tb\t1\n")
+    plan = of_files(str(tmp_path), arms=arms)
+    first = plan.with_contents()
+    assert list(first.extra) == ["arm more"]
+    assert first.identity("ce", 1) == plan.identity("ce", 1)
+    stored = store(first, tmp_path / "study")
+    assert read(tmp_path / "study") == stored
+    stored.check(tmp_path)
+    extra.write_text("sentence1\tsentence2\tlabel\nc\td\t1\n")
+    second = plan.with_contents()
+    assert second.identity("ce", 1) == first.identity("ce", 1)
+    assert second.identity("more", 1) != first.identity("more", 1)
+    with pytest.raises(RunError, match=r"holds another study of that name .*; changed: arm more"):
+        store(second, tmp_path / "study")
+    with pytest.raises(RunError, match=r"whose arm more has data\.source\.files\.extra, must have the data"):
+        stored.check(tmp_path)
+
+
 LOSS = """
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 
