@@ -1,7 +1,7 @@
 """The two ways to read a store: an SQLite file of ours by SQL, any other store through MLflow in pages.
 
 MLflow's search is slow (10,000 runs with 30 parameters and 10 metrics: 20.5 s, by SQL 1.8 s), so an SQLite file is read
-by SQL, but only if its tables have the revision that this code was written for; after a migration by another version of
+by SQL, but only if its tables have a revision that this code was tested with; after a migration by another version of
 MLflow the file is read through MLflow, slower and with the same result.
 
 By SQL, everything is read in one transaction: a writer may add runs at any time, and tables read at different moments
@@ -36,8 +36,10 @@ from dice_ray.tracking.store import (
     store_uri,
 )
 
-_REVISION: Final = "dc11669786a5"
-"""Schema revision of the tables that are read by SQL (MLflow 3.17)."""
+_REVISIONS: Final = frozenset(
+    {"1b5f0d9ad7c1", "b7e4c1a90f23", "6f8d9c3b2a1e", "b7e2c1a4d9f3", "dc11669786a5", "f4a9b2c7d1e6"}
+)
+"""Schema revisions whose tables are read by SQL: those of MLflow 3.10 and 3.14 to 3.18, which have the same columns."""
 _PAGE: Final = 1000
 _LATEST: Final = 9_000_000_000_000
 """The last time that pandas can hold is in 2262."""
@@ -85,7 +87,7 @@ def open_store(uri: str | None) -> Iterator[Source]:
     if file := sqlite_file(uri):
         try:
             with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
-                if _revision(database) == _REVISION:
+                if _revision(database) in _REVISIONS:
                     yield _Database(database)
                     return
         except sqlite3.Error as error:

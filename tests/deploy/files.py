@@ -25,6 +25,14 @@ def ray_up() -> Any:
     return yaml.safe_load((DEPLOY / "ray_up.yaml").read_text(encoding="utf-8"))
 
 
+def skypilot() -> Any:
+    return yaml.safe_load((DEPLOY / "skypilot.yaml").read_text(encoding="utf-8"))
+
+
+def dstack() -> Any:
+    return yaml.safe_load((DEPLOY / "search.dstack.yml").read_text(encoding="utf-8"))
+
+
 def commands_of_shell(script: str) -> Iterator[list[str]]:
     """The commands of dice_ray and Ray in a script, from the program's name on; each variable stands for a 1."""
     script = re.sub(r"\$\{?\w+\}?", "1", script.replace("\\\n", " "))
@@ -44,5 +52,7 @@ def scripts() -> dict[str, str]:
     return {
         "rayjob.yaml": manifest("rayjob.yaml")["spec"]["entrypoint"],
         "ray_up.yaml": "\n".join(start),
+        "search.dstack.yml": "\n".join(dstack()["commands"]),
+        "skypilot.yaml": skypilot()["run"],
         "slurm.sh": (DEPLOY / "slurm.sh").read_text(encoding="utf-8"),
     }

@@ -7,14 +7,15 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
-from tests.deploy.files import DEPLOY, MANIFESTS, commands_of_shell, manifest, ray_up, scripts
+from tests.deploy.files import DEPLOY, MANIFESTS, commands_of_shell, dstack, manifest, ray_up, scripts, skypilot
 from tests.docs.commands import problems_of
 from tests.house.tree import REPOSITORY
 
@@ -49,7 +50,7 @@ def _pods(name: str) -> list[Any]:
 
 def test_there_are_files_to_check() -> None:
     assert MANIFESTS == ["raycluster.yaml", "rayjob.yaml", "volume.yaml"]
-    assert {"ray_up.yaml", "slurm.sh", "Dockerfile"} < set(TEXTS)
+    assert {"ray_up.yaml", "slurm.sh", "skypilot.yaml", "search.dstack.yml", "Dockerfile"} < set(TEXTS)
     VALIDATOR.check_schema(VALIDATOR.schema)
 
 
@@ -140,6 +141,49 @@ def test_a_lost_head_is_resumed() -> None:
     assert " --name " in job["entrypoint"]
 
 
+def test_a_job_for_kueue_has_only_fields_of_kubernetes_and_kuberay() -> None:
+    """A line that is a comment until it is needed, and misspelt or in the wrong place."""
+    file, field = DEPLOY / "kuberay" / "rayjob.yaml", r"^( *)# ((labels|annotations|submissionMode|restartPolicy): )"
+    text, number = re.subn(field, r"\1\2", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    job = yaml.safe_load(text)
+    VALIDATOR.validate(job)
+    assert number == 4
+    assert job["metadata"]["annotations"] == {"kueue.x-k8s.io/elastic-job": "true"}
+    assert job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_a_task_of_skypilot_keeps_away_from_the_ray_that_skypilot_runs() -> None:
+    """Ray on SkyPilot's port, a driver that joins SkyPilot's Ray, and a `ray stop` that ends it with the job."""
+    task = skypilot()
+    keys = {"name", "num_nodes", "resources", "workdir", "envs", "secrets", "setup", "run"}  # of SkyPilot 0.14
+    assert set(task) == keys
+    assert set(task["resources"]) == {"accelerators", "use_spot"}
+    commands = [" ".join(command) for command in commands_of_shell(task["run"])]
+    assert [command for command in commands if "auto" in command or "stop" in command or "symmetric" in command] == []
+    assert "ray start --head --port 6379" in commands
+    assert task["secrets"] == {"RAY_AUTH_TOKEN": None}
+
+
+def test_a_task_of_dstack_ends_with_its_head_and_is_started_again() -> None:
+    """A task that waits for its workers, or that nobody starts again when a machine is taken away."""
+    task = dstack()
+    keys = {"type", "name", "nodes", "image", "env", "commands", "resources", "spot_policy", "retry", "stop_criteria"}
+    assert set(task) == keys  # of dstack 0.22
+    assert "interruption" in task["retry"]["on_events"]
+    assert task["stop_criteria"] == "master-done"
+    assert task["image"].endswith(f"dice-ray:{_project()['version']}")
+
+
+@pytest.mark.parametrize("task", [skypilot, dstack])
+def test_a_task_that_is_preempted_finds_its_sweep_again(task: Callable[[], Any]) -> None:
+    """A sweep with a new name each time, or whose ledger and checkpoints lie on a machine that is taken away."""
+    variables = task().get("envs") or dict(line.split("=") for line in task()["env"] if "=" in line)
+    assert variables["DICE_RAY_RUNS"].startswith("s3://")
+    assert variables["RAY_AUTH_MODE"] == "token"
+    (command,) = [words for words in commands_of_shell(task().get("run") or task()["commands"][0]) if "tune" in words]
+    assert "--name" in command
+
+
 def test_versions_of_ray_are_that_of_the_constraints() -> None:
     """A manifest that was forgotten when Ray was raised."""
     assert {_spec(name)["rayVersion"] for name in ("raycluster.yaml", "rayjob.yaml")} == {VERSIONS["ray"]}
@@ -158,7 +202,10 @@ def test_ray_accepts_the_configuration_of_its_launcher() -> None:
     assert any("RAY_AUTH_MODE=token" in line for line in config["setup_commands"])
 
 
-@pytest.mark.parametrize(("file", "number"), [("rayjob.yaml", 1), ("ray_up.yaml", 4), ("slurm.sh", 1)])
+@pytest.mark.parametrize(
+    ("file", "number"),
+    [("rayjob.yaml", 1), ("ray_up.yaml", 4), ("slurm.sh", 1), ("skypilot.yaml", 3), ("search.dstack.yml", 1)],
+)
 def test_commands_exist_with_their_options(file: str, number: int) -> None:
     """An option, preset or setting that no longer exists, or that Ray does not know."""
     commands = list(commands_of_shell(scripts()[file]))

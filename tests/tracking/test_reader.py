@@ -63,7 +63,7 @@ def test_sql_and_mlflow_return_the_same_frames(uri: str, monkeypatch: pytest.Mon
     with open_store(uri) as source:
         assert isinstance(source, _Database)
     by_sql = [read("study", uri), curves("study", uri)]
-    monkeypatch.setattr(sources, "_REVISION", "another")
+    monkeypatch.setattr(sources, "_REVISIONS", frozenset())
     with open_store(uri) as source:
         assert isinstance(source, _Api)
     for expected, actual in zip(by_sql, [read("study", uri), curves("study", uri)], strict=True):
