@@ -104,7 +104,10 @@ def _show_report(
             tables.append({"name": table.name, "title": table.title, "rows": rows, "notes": table.notes})
         written = api.write_report(made, names, out) if out else []
         required = {} if ruling is None else {"required": ruling}
-        print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written} | required)
+        print_json(
+            {"title": made.title, "cards": made.cards, "summary": made.summary, "tables": tables, "written": written}
+            | required
+        )
         if ruling is not None:
             raise typer.Exit(ruling.status)
         return
