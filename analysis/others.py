@@ -381,7 +381,7 @@ def _how(asked: Columns, arm: str, seed: str, baseline: str, by: str | None, num
     columns = [
         f"arms by {_short(arm)}" + (" (guessed: --arm takes another column)" if asked.arm is None else ""),
         f"paired by {_short(seed)}" + (" (guessed: --seed takes another)" if asked.seed is None else ""),
-        *([f"separately for each {_short(by)}"] if by else []),
+        *([f"separately for each value of {_short(by)}"] if by else []),
     ]
     first = " (guessed: --baseline takes another arm)" if asked.baseline is None else ""
     return f"Compared are {counted(num_runs, 'run')} of {source}, {', '.join(columns)}; baseline {baseline}{first}."

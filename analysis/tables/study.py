@@ -210,7 +210,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
         f"takes at least {FEW_SEEDS} seeds."
     )
     if compared.num_replaced:
-        yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."
+        yield f"Left out, since a later run has the same arm and seed: {counted(compared.num_replaced, 'run')}."
     yield from _missing(compared.cells, is_in_looks=len(looks) > 1)
 
 

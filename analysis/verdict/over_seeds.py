@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from analysis.comparison import CONSTANT, Arm, Comparison
-from analysis.formats import on_place
 from analysis.frames import tag_values
 from analysis.statistics.best_arm import arm_of
 from analysis.statistics.intervals import FEW_SEEDS
@@ -197,7 +196,7 @@ def _of_levels(comparison: Comparison) -> str:
     row = comparison.reference
     levels = [f"{row.name} has {show.show_interval(row.score) or 'no score'}"]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
-    return f"{show.heading(comparison.metric)}{on_place(comparison.place)}: {', '.join(levels)}."
+    return f"{show.heading(comparison.metric)}: {', '.join(levels)}."
 
 
 def _of_power(made: Decision) -> Iterator[str]:
@@ -304,12 +303,12 @@ def _seeds(made: Decision) -> str:
     if not num:
         return ""
     most = max((arm.num_shared for arm, _ in made.standings), default=num)
+    nums = f"{num}" if num == most else f"{num} to {most}"
     if len(looks) > 1 and most <= looks[-1]:
-        nums = f"{num}" if num == most else f"{num} to {most}"
         return f"{nums}, compared after {', '.join(map(str, looks))}, declared before the first run"
     if looks and most > looks[-1]:
         return f"{num}, {looks[-1]} of them declared: judged by e-values, which hold whenever one stops"
-    return f"{num}, declared before the first run" if looks else str(num)
+    return f"{num}, declared before the first run" if looks else nums
 
 
 def _design(comparison: Comparison) -> str:

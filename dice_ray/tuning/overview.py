@@ -73,8 +73,8 @@ def overview(
 ) -> list[Experiment]:
     """These experiments, the most recently used first, then comparisons, of which the frames are given."""
     experiments = []
-    for name, frame in chain(((name, read(name, uri)) for name in names), comparisons.items()):
-        is_comparison = schema.tag_column(schema.COMPARED) in frame
+    frames = chain(((name, read(name, uri), False) for name in names), ((*each, True) for each in comparisons.items()))
+    for name, frame, is_comparison in frames:
         kinds = [kind for kind in frame["kind"] if kind in PARENTS]
         # The trials of a sweep come first, with the values that they are ranked by.
         rows = compared(name, frame)

@@ -61,6 +61,7 @@ def test_a_table_has_the_verdict_of_a_study() -> None:
         ({"loss": "params.trainer.loss", "seed": "params.trainer.seed", "f1": "metrics.f1"}, "trainer.loss", "seed"),
         ({"loss": "sampler", "seed": "fold"}, "sampler", "fold"),
         ({"loss": "sampler", "seed": "random_state"}, "sampler", "random_state"),
+        ({"seed": "split"}, "loss", "split"),
     ],
 )
 def test_arm_and_seed_are_guessed_and_said(names: dict[str, str], arm: str, seed: str) -> None:
@@ -78,6 +79,45 @@ def test_an_arm_without_a_name_is_the_column_that_leaves_no_run_twice() -> None:
     assert "arms by head (guessed" in said(made(runs))
     with pytest.raises(DiceRayError, match=r"--arm .*head \(3 values\), fp16 \(2 values\), other"):
         made(runs.assign(other=runs["head"] + "!"))
+    both = pd.concat([runs.assign(data=data) for data in ("mrpc", "qqp")])
+    assert "arms by head (guessed" in said(made(both, by="data"))
+    own = table().rename(columns={"loss": "head"}).assign(lr=range(15))  # each run has another
+    assert "arms by head (guessed" in said(made(own))
+
+
+def test_the_baseline_is_named_so_or_the_first() -> None:
+    """Finds the first arm in place of one that is called a baseline, and any other where none is."""
+    assert "baseline ce (" in said(made(table({"dice": 0.0, "ce": 0.0})))
+    assert "baseline b (" in said(made(table({"b": 0.0, "a": 0.0})))
+
+
+def test_only_the_runs_that_were_chosen_are_compared() -> None:
+    """Finds a choice that is checked and not made, and a run without a seed, or without a finite score, that counts."""
+    runs = pd.concat([table(data="mrpc"), table({"ce": 0.1, "dice": 0.1}, data="qqp")])
+    runs.loc[len(runs)] = {"loss": "ce", "f1": 0.9, "data": "mrpc"}
+    found = made(runs, where={"data": "mrpc"}, arm="loss", seed="seed")
+    assert comparisons(found)[0].reference.score.mean == pytest.approx(0.62)
+    assert "Compared are 15 runs" in said(found)
+    assert "1 of ce" in said(made(table().replace({"f1": {0.6: math.inf}})))
+
+
+def test_measurements_of_a_table_are_no_settings() -> None:
+    """Finds another score that is listed with what the runs were given."""
+    frame = made(table(layers=2).assign(recall=[number / 16 for number in range(15)])).frame
+    assert [name for name in frame if str(name).startswith("params.")] == ["params.layers"]
+
+
+def test_a_number_is_named_as_a_user_writes_it() -> None:
+    """Finds an arm called 2.0 where a missing value has made the column one of fractions."""
+    runs = table({"1": 0.0, "2": 0.0}).astype({"loss": float}).rename(columns={"loss": "layers"})
+    assert "baseline 1 (" in said(made(runs, arm="layers"))
+
+
+def test_the_direction_of_an_optuna_study_is_for_metrics_that_are_not_known() -> None:
+    """Finds a lower F1 that wins, and a study of other values that is passed over."""
+    runs = table({"dice": 0.1, "ce": 0.0}, **{"tags.direction": "MINIMIZE"})
+    assert verdicts(made(runs))[0].use == "dice"
+    assert verdicts(made(runs.rename(columns={"f1": "value"}), "value"))[0].use.startswith("ce")
 
 
 SENTENCES = {
@@ -151,6 +191,7 @@ def test_seeds_may_be_names_and_scores_percent() -> None:
     dice = next(arm for arm in compared.arms if arm.name == "dice")
     assert dice.difference
     assert (round(dice.difference.interval.mean, 6), dice.num_shared) == (3.0, 5)
+    assert "Not paired" not in said(made(runs))
 
 
 def test_places_are_compared_by_themselves() -> None:

@@ -218,7 +218,7 @@ def test_a_cell_that_ran_again_counts_once(frames: dict[str, pd.DataFrame]) -> N
     again["metrics.test/f1"] = 0.85
     made = report(pd.concat([frame, again], ignore_index=True))
     assert picked(rows(made, "comparison")["dice"], "mean", "seeds") == pytest.approx([0.776, 5])
-    assert "Left out: 1 that repeat an arm and seed" in made.text()
+    assert "Left out, since a later run has the same arm and seed: 1 run." in made.text()
 
 
 @pytest.mark.parametrize(("state", "score"), [("failed", 0.9), (None, math.nan)])

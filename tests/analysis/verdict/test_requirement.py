@@ -50,6 +50,33 @@ def test_a_lower_cost_is_no_worse() -> None:
     costs = [cell | {"metrics.test/cost": 100 - 100 * cell["metrics.test/f1"]} for cell in cells(0.05)]
     assert Requirement.parse("not-worse:1").ruling(study(costs, metric="test/cost")).status == 0
     assert Requirement.parse("better").ruling(study(costs, metric="test/cost")).status == 0
+    lost = [cell | {"metrics.test/cost": 100 * cell["metrics.test/f1"]} for cell in cells(0.005)]
+    found = study(lost, metric="test/cost")  # higher by .5, and no percent
+    assert [Requirement.parse(f"not-worse:{margin}").ruling(found).status for margin in (1, 0.1)] == [0, 1]
+
+
+def test_an_arm_without_a_shared_seed_says_nothing() -> None:
+    """Finds a gate that judges the tested arms alone."""
+    alone = [cell | {"arm": "late", "seed": 7} for cell in cells(0.05, 1) if cell["arm"] == "new"]
+    ruling = Requirement.parse("not-worse:1").ruling(study([*cells(0.05), *alone]))
+    assert (ruling.status, "Not tested: late" in ruling.sentences[0]) == (3, True)
+
+
+def test_an_arm_that_is_ahead_by_the_same_with_each_seed_is_not_tested() -> None:
+    """Finds a gate that takes what no test can show for a difference that is not there."""
+    same = [
+        {"arm": arm, "seed": seed, "metrics.test/f1": 0.5 + of / 8, "tags.data": "mrpc"}
+        for of, arm in enumerate(("plain", "new"))
+        for seed in range(5)
+    ]
+    assert Requirement.parse("different").ruling(study(same)).status == 3
+
+
+def test_a_declared_margin_is_taken() -> None:
+    """Finds another margin than the study's own where none is given."""
+    findings = study(cells(-0.02))
+    findings.frame.loc[0, "tags.care"] = "5"
+    assert Requirement.parse("not-worse").ruling(findings).status == 0
 
 
 def test_each_place_must_meet_it() -> None:
@@ -57,6 +84,8 @@ def test_each_place_must_meet_it() -> None:
     both = [*cells(0.05, data="a"), *cells(-0.05, data="b")]
     ruling = Requirement.parse("better").ruling(study(both))
     assert (ruling.status, [each.partition(":")[0] for each in ruling.sentences]) == (1, ["On a", "On b"])
+    few = [*cells(0.05, num=3, data="a"), *cells(-0.05, data="b")]
+    assert Requirement.parse("better").ruling(study(few)).status == 1
 
 
 def test_a_control_that_failed_says_nothing() -> None:
