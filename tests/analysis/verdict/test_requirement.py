@@ -72,6 +72,20 @@ def test_an_arm_that_is_ahead_by_the_same_with_each_seed_is_not_tested() -> None
     assert Requirement.parse("different").ruling(study(same)).status == 3
 
 
+def test_each_arm_must_be_no_worse() -> None:
+    """Finds a gate that looks at the first arm alone."""
+    third = [cell | {"arm": "third"} for cell in cells(-0.05) if cell["arm"] == "new"]
+    ruling = Requirement.parse("not-worse:1").ruling(study([*cells(0.0), *third]))
+    assert (ruling.status, "third" in ruling.sentences[0], "new" in ruling.sentences[0]) == (1, True, False)
+
+
+def test_a_study_that_has_not_reached_its_last_look_cannot_say() -> None:
+    """Finds a gate that fails where more seeds were declared and may show the difference."""
+    findings = study(cells(0.0))
+    findings.frame.loc[0, "tags.looks"] = "5 10"
+    assert Requirement.parse("different").ruling(findings).status == 3
+
+
 def test_a_declared_margin_is_taken() -> None:
     """Finds another margin than the study's own where none is given."""
     findings = study(cells(-0.02))
