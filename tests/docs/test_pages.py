@@ -163,6 +163,24 @@ def test_links_and_anchors_resolve() -> None:
     assert wrong == []
 
 
+CELL = re.compile(r"(?<!\\)\|")
+LINK = re.compile(r"\]\([^)]*\)|[\[\]`*]")
+
+
+def long_cells(text: str, most: int = 120) -> list[str]:
+    """The cells of a page's tables that have more characters, without those of addresses and marks."""
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [LINK.sub("", cell).strip() for row in rows for cell in CELL.split(row.strip("|"))]
+    return [cell for cell in cells if len(cell) > most]
+
+
+def test_no_cell_of_a_table_is_long() -> None:
+    """Else a column is a page of its own, and the table does not fit a narrow screen."""
+    assert [f"{page}: {cell}" for page in [*PAGES, "CONTRIBUTING.md"] for cell in long_cells(text_of(page))] == []
+    assert long_cells("| a | [" + "b" * 121 + "](c) |\n") == ["b" * 121]
+    assert long_cells("| a | [b](" + "c" * 121 + ") |\n") == []
+
+
 def _pages_that_lack(names: list[str], page: str) -> list[str]:
     return [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text_of(page))]
 
