@@ -17,6 +17,7 @@ from dice_ray.losses.dice import (
     SelfAdjustingDiceConfig,
     SelfAdjustingDiceLoss,
 )
+from dice_ray.losses.distribution_balanced import DistributionBalancedConfig, DistributionBalancedLoss
 from dice_ray.losses.focal import AsymmetricConfig, AsymmetricLoss, FocalConfig, FocalLoss, PolyConfig, PolyLoss
 from dice_ray.losses.margins import (
     LdamConfig,
@@ -43,6 +44,7 @@ LossConfig: TypeAlias = Annotated[
     | LdamConfig
     | MajorityOrMinorityConfig
     | PolyConfig
+    | DistributionBalancedConfig
     | CustomConfig,
     Choice(),
 ]
@@ -57,6 +59,8 @@ __all__ = [
     "DiceCELoss",
     "DiceConfig",
     "DiceLoss",
+    "DistributionBalancedConfig",
+    "DistributionBalancedLoss",
     "FocalConfig",
     "FocalLoss",
     "LdamConfig",

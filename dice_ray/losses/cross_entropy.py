@@ -139,19 +139,21 @@ class WeightedCrossEntropyConfig(WeightedConfig):
 
 
 class MajorityOrMinorityConfig(LossBranch):
-    """-y log p, and weight times as much again for items of the background class: class weights 1 + weight, 1, 1, ...
+    """-y log p, and weight times as much again for items of the majority class: class weights 1 + weight, 1, 1, ...
+
+    That is the background class, O of tags, or the most frequent class if a term has no background.
 
     The paper (its eq. for L_MoM) sums over the tokens of a sentence, divides by the longest sentence, and mixes both
     terms by a share; here both are divided by the N items of the step, which with the learning rate is the same for
     weight = (1 - share)/share. We found no code of the authors.
 
     Attributes:
-        weight: The factor of the term over the items of the background class.
+        weight: The factor of the term over the items of the majority class.
     """
 
     name: ClassVar[str] = "majority_or_minority"
     group: ClassVar[Group] = "reweighting"
-    formula: ClassVar[str] = "-(1 + weight [class is background]) y log p"
+    formula: ClassVar[str] = "-(1 + weight [y is of the majority class]) y log p"
     source: ClassVar[str] = "Nemoto et al. 2024, arXiv 2401.11431"
     use: ClassVar[str] = (
         "Tags, where too many tokens of the background are taken for entities: precision rises. It weighs the most "
@@ -160,9 +162,6 @@ class MajorityOrMinorityConfig(LossBranch):
     weight: Annotated[float, Field(gt=0)] = 1.0
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
-        weights = [1.0 + self.weight * (index == facts.background) for index in range(len(facts.classes))]
+        majority = facts.counts.index(max(facts.counts)) if facts.background is None else facts.background
+        weights = [1.0 + self.weight * (index == majority) for index in range(len(facts.classes))]
         return CrossEntropyLoss(facts.link, weights)
-
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        must = f"must be another loss for term {facts.name!r}, which has no background class"
-        return [] if facts.background is not None else [Problem(path, must, self.name)]

@@ -20,6 +20,7 @@ _LOSSES = (
     "ldam",
     "majority_or_minority",
     "poly",
+    "distribution_balanced",
 )
 """All losses except `custom`; a study leaves out those that do not support the link of its task."""
 ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | arms.ARMS

@@ -22,6 +22,7 @@ TERMS = {
     "last_is_background": TermFacts("tag", "softmax", ("A", "B", "none"), (20, 10, 70), 2),
     "topics": TermFacts("topic", "softmax", ("A", "B", "C"), (50, 30, 20)),
     "many": TermFacts("tag", "softmax", tuple(f"T{index}" for index in range(18)), (10,) * 18, 0),
+    "labels": TermFacts("topic", "sigmoid", ("no", "yes"), (130, 50), 0, ("A", "B", "C"), (40, 9, 1)),
     "position": TermFacts("start", "position", tuple("01234"), (1,) * 5),
 }
 FORMS: dict[str, list[dict[str, Any]]] = {
@@ -70,6 +71,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
     "ldam": [{}, {"margin": 5, "weighting": "effective_number"}],
     "majority_or_minority": [{}, {"weight": 0.3}],
     "poly": [{}, {"epsilon": -1}],
+    "distribution_balanced": [{}, {"gamma": 0, "scale": 5, "center": 0.3}, {"bias": 0, "slope": 1, "gamma": 0.5}],
     "asymmetric": [{}, {"gamma_pos": 1, "gamma_neg": 2, "margin": 0.2}, {"margin": 0}],
     "custom": [{"target": "tests.contracts.losses:brier", "parameters": {"factor": 2.0}}],
 }
@@ -107,18 +109,21 @@ CASES = {
 
 
 def draw(facts: TermFacts, num_items: int, *, seed: int = 0, scale: float = 3.0) -> tuple[Tensor, Tensor]:
-    """Logits and targets in fp64, every class among the first targets."""
+    """Logits and targets in fp64 of this many rows, every class among the first targets."""
     generator = torch.Generator().manual_seed(seed)
     num_classes = len(facts.classes)
-    shape = (num_items,) if facts.link == "sigmoid" else (num_items, num_classes)
+    items = (num_items, len(facts.labels)) if facts.labels else (num_items,)
+    shape = items if facts.link == "sigmoid" else (num_items, num_classes)
     logits = scale * torch.randn(shape, dtype=torch.float64, generator=generator)
-    targets = torch.randint(num_classes, (num_items,), generator=generator)
-    targets[:num_classes] = torch.arange(num_classes)[:num_items]
+    targets = torch.randint(num_classes, items, generator=generator)
+    targets.view(-1)[:num_classes] = torch.arange(num_classes)[: targets.numel()]
     return logits, targets
 
 
 def item_mask(facts: TermFacts, kept: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
     """The mask that keeps these items; over positions it also forbids one position, never the target."""
+    if facts.labels:
+        return kept[:, None].expand_as(logits)
     if facts.link != "position":
         return kept
     mask = kept[:, None].expand_as(logits).clone()

@@ -19,17 +19,17 @@ def reference(
     config: LossBranch, facts: TermFacts, logits: Array, targets: Array, mask: Array | None = None, ratio: float = 0
 ) -> float:
     """The loss of these items; `ratio` is that of mining."""
-    rows = [index for index, target in enumerate(targets) if target != -100]
+    rows = [index for index, target in enumerate(targets) if np.all(target != -100)]
     if facts.link == "position":
         allowed = np.ones_like(logits, dtype=bool) if mask is None else mask
         rows = [index for index in rows if allowed[index].any()]
         logits = np.where(allowed, logits, -np.inf)
     elif mask is not None:
-        rows = [index for index in rows if mask[index]]
-    z = logits[rows].astype(np.float64)
+        rows = [index for index in rows if np.all(mask[index])]
+    z = logits[rows].astype(np.float64).reshape(-1, *logits.shape[targets.ndim :])
     if facts.link == "sigmoid":
         z = np.stack([np.zeros_like(z), z], -1)
-    return REFERENCES[config.name](config, facts, z, targets[rows].astype(int), ratio)
+    return REFERENCES[config.name](config, facts, z, targets[rows].astype(int).reshape(-1), ratio)
 
 
 def log_softmax(z: Array) -> Array:
@@ -120,13 +120,31 @@ def margins(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> 
 def majority_or_minority(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
     log_p = log_softmax(z)
     kept = mined(y, log_p, 1, ratio)
-    extra = [-config.weight * log_p[i, y[i]] if y[i] == facts.background else 0.0 for i in kept]
+    majority = np.argmax(facts.counts) if facts.background is None else facts.background
+    extra = [-config.weight * log_p[i, y[i]] if y[i] == majority else 0.0 for i in kept]
     return mean([-log_p[i, y[i]] for i in kept]) + mean(extra)
 
 
 def poly(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
     log_p = log_softmax(z)
     return mean([-log_p[i, y[i]] - config.epsilon * np.expm1(log_p[i, y[i]]) for i in mined(y, log_p, 1, ratio)])
+
+
+def distribution_balanced(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    """Of each text and label, as the publications write it."""
+    counts = np.maximum(facts.label_counts or facts.counts[1:], 1)
+    num_texts = facts.num_items // len(counts)
+    losses = []
+    for row, labels in zip(z[:, 1].reshape(-1, len(counts)), y.reshape(-1, len(counts)), strict=True):
+        for k, count in enumerate(counts):
+            all_of_text = sum(1 / n for n, has in zip(counts, labels, strict=True) if has)
+            share = 1 / count / all_of_text if all_of_text else np.inf
+            weight = config.floor + 1 / (1 + np.exp(-config.slope * (share - config.center)))
+            shifted = row[k] - config.bias * np.log(num_texts / count - 1)
+            margin, factor = (shifted, 1) if labels[k] else (-config.scale * shifted, 1 / config.scale)
+            log_p = -np.logaddexp(0, -margin)
+            losses.append(-weight * factor * np.exp(-config.gamma * np.logaddexp(0, margin)) * log_p)
+    return mean(losses)
 
 
 def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
@@ -196,6 +214,7 @@ REFERENCES: dict[str, Callable[[Any, TermFacts, Array, Array, float], float]] = 
     "majority_or_minority": majority_or_minority,
     "poly": poly,
     "asymmetric": asymmetric,
+    "distribution_balanced": distribution_balanced,
     "dice": overlap,
     "self_adjusting_dice": overlap,
     "tversky": overlap,

@@ -19,7 +19,6 @@ from dice_ray.losses import (
     FocalConfig,
     FocalLoss,
     LdamConfig,
-    MajorityOrMinorityConfig,
 )
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.terms import TermFacts
@@ -95,12 +94,10 @@ def test_what_has_no_effect_or_no_classes_is_refused() -> None:
     for config, facts, path in (
         (FocalConfig(reweight_after=0.8), TWO, "loss.reweight_after"),
         (CrossEntropyConfig(label_smoothing=0.1), positions, "loss.label_smoothing"),
-        (MajorityOrMinorityConfig(), topics, "loss"),
     ):
         (problem,) = config.problems(facts, "loss")
         assert problem.path == path
     assert not CrossEntropyConfig(label_smoothing=0.1).problems(topics, "loss")
-    assert not MajorityOrMinorityConfig().problems(TWO, "loss")
 
 
 def not_a_loss(facts: TermFacts) -> str:

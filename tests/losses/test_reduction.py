@@ -22,7 +22,7 @@ STEPS = {
     f"{name}, mining {ratio}": (config, facts, ratio)
     for name, (config, facts) in CASES.items()
     for ratio in RATIOS
-    if name.endswith(("-two", "-one_logit", "-tags")) and (not ratio or config.can_mine(facts))
+    if name.endswith(("-two", "-one_logit", "-tags", "-labels")) and (not ratio or config.can_mine(facts))
 }
 
 
@@ -34,7 +34,7 @@ def model_and_step(name: str) -> tuple[nn.Module, Loss, Tensor, Tensor]:
     targets[NUM_ITEMS // 2 : -5] = -100
     torch.manual_seed(0)
     linear = nn.Linear(features.shape[1], features.shape[1] - 1, dtype=torch.float64)
-    model = nn.Sequential(linear, nn.Flatten(0)) if facts.link == "sigmoid" else linear
+    model = nn.Sequential(linear, nn.Flatten(0)) if facts.link == "sigmoid" and not facts.labels else linear
     return model, MiningConfig(ratio=ratio).wrap(config.build(facts)), features, targets
 
 

@@ -1,0 +1,99 @@
+"""The distribution-balanced loss for several labels: weights by the other labels of a text, and tolerant negatives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from dice_ray.losses.base import Group, ItemLoss, LossBranch
+from dice_ray.losses.focal import focal
+from dice_ray.losses.items import Items
+from dice_ray.losses.probability import target_log_prob
+
+if TYPE_CHECKING:
+    from dice_ray.terms import Link, TermFacts
+
+
+class DistributionBalancedConfig(LossBranch):
+    """-r (y (1-p)^gamma log p + (1-y)/scale q^gamma log(1-q)), p = sigmoid(z - v), q = sigmoid(scale (z - v)).
+
+    With n_k texts of N that have label k: v = bias log(N/n_k - 1); r = floor + sigmoid(slope (s - center)), where s is
+    1/n_k over the sum of 1/n_j of the labels j of the text, and infinite for a text without labels.
+
+    Attributes:
+        floor: The least weight (alpha in the paper).
+        slope: How steeply weights rise with s (beta).
+        center: The s whose weight is floor + 1/2 (mu).
+        scale: The factor of the logits of negatives (lambda): above 1, those that are right already weigh less.
+        bias: The factor of the log odds of a label that are subtracted from its logits (kappa).
+        gamma: The exponent of the factor that down-weights easy items, as in focal loss; 0 is none.
+    """
+
+    name: ClassVar[str] = "distribution_balanced"
+    group: ClassVar[Group] = "reweighting"
+    formula: ClassVar[str] = (
+        "-r (y (1-p)^gamma log p + (1-y)/scale q^gamma log(1-q)), p = sigmoid(z - v), q = sigmoid(scale (z - v)), "
+        "r = floor + sigmoid(slope (s - center))"
+    )
+    source: ClassVar[str] = "Wu et al. 2020, arXiv 2007.09654; for texts Huang et al. 2021, arXiv 2109.04712"
+    use: ClassVar[str] = (
+        "Texts with several labels, of which some are rare and appear beside frequent ones. Only for heads with "
+        "one logit per label."
+    )
+    supported: ClassVar[tuple[Link, ...]] = ("sigmoid",)
+    # The values of Huang et al. for Reuters and PubMed.
+    floor: Annotated[float, Field(ge=0)] = 0.1
+    slope: Annotated[float, Field(gt=0)] = 10.0
+    center: float = 0.9
+    scale: Annotated[float, Field(gt=0)] = 2.0
+    bias: Annotated[float, Field(ge=0)] = 0.05
+    gamma: Annotated[float, Field(ge=0)] = 2.0
+
+    def can_mine(self, facts: TermFacts) -> bool:
+        return False
+
+    def build(self, facts: TermFacts) -> DistributionBalancedLoss:
+        return DistributionBalancedLoss(self, facts)
+
+
+class DistributionBalancedLoss(ItemLoss):
+    """Binary cross entropy with the weights and shifts of `DistributionBalancedConfig`, averaged over items.
+
+    `logits_RK` of R texts and K labels, `targets_RK`. Labels that are masked are none of the text's; a label absent
+    from the training split, or on all texts, counts as one text more or less. With everything masked the value is 0.
+    The code of Huang et al. multiplies all by .5 besides; they report an error in v in the first authors' code (its
+    issue 8). A term of one label is a special case: the weights are two numbers, of presence and absence.
+
+    >>> from dice_ray.terms import TermFacts
+    >>> facts = TermFacts("topic", "sigmoid", ("no", "yes"), (10, 10), 0, ("A", "B"), (5, 5))
+    >>> loss = DistributionBalancedConfig(gamma=0, floor=0, center=1).build(facts)
+    >>> round(loss(torch.zeros(1, 2), torch.tensor([[1, 0]])).item(), 4)  # (.5 log 2 + .5 log 2 / 2) / 2
+    0.2599
+    """
+
+    def __init__(self, config: DistributionBalancedConfig, facts: TermFacts) -> None:
+        super().__init__("sigmoid")
+        self.config = config
+        label_counts = facts.label_counts or facts.counts[1:]
+        num_texts = max(facts.num_items // len(label_counts), 2)
+        counts = [min(max(count, 1), num_texts - 1) for count in label_counts]
+        log_odds_K = torch.tensor([math.log(num_texts / count - 1) for count in counts])
+        self.shift_K: Tensor
+        self.rarity_K: Tensor
+        self.register_buffer("shift_K", config.bias * log_odds_K, persistent=False)
+        self.register_buffer("rarity_K", min(counts) / torch.tensor(counts), persistent=False)
+
+    def losses(self, items: Items) -> Tensor:
+        config, is_positive_N = self.config, items.targets == 1
+        rarity_RK = self.rarity_K * is_positive_N.reshape(-1, len(self.rarity_K))
+        share_RK = self.rarity_K / rarity_RK.sum(-1, keepdim=True)
+        weights_RK = config.floor + torch.sigmoid(config.slope * (share_RK - config.center))
+        scale_N = torch.where(is_positive_N, 1.0, config.scale)
+        shifted_N = (items.logits.reshape(share_RK.shape) - self.shift_K).flatten() * scale_N
+        log_p_N = target_log_prob(replace(items, logits=shifted_N))
+        return focal(log_p_N, config.gamma) * weights_RK.flatten() / scale_N
