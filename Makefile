@@ -6,8 +6,8 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-ray test-slow test-browser test-faults fuzz bench-report bench-scale bench-tpe \
-  bench-partly bench-uncertainty count tree
+.PHONY: help demo audit docs picture test check test-ray test-slow test-browser test-faults fuzz \
+  bench-losses bench-report bench-scale bench-tpe bench-partly bench-uncertainty count tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes,
 
 fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about half an hour on two cores
 	DICE_RAY_FUZZ=1 $(BIN)/pytest -n 2 -m fuzz --timeout 3600
+
+bench-losses: $(READY) ## Time the losses against torch's cross-entropy, about a minute; prints JSON last
+	$(BIN)/python -m tests.benchmarks.losses
 
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
