@@ -184,6 +184,16 @@ def test_the_direction_of_a_metric_is_known_or_said(metric: str, lower: bool | N
     assert word in report(found).text()
 
 
+def test_the_command_has_what_was_asked_for_and_what_was_guessed() -> None:
+    """Finds an option that a repetition would lack."""
+    asked = Columns("f1", by="data", where={"team": "a b"}, lower_is_better=True)
+    found = findings_of(table(data="mrpc", team="a b"), asked, "mine", "x.csv", ["dice-ray", "compare", "x.csv"])
+    assert found.frame["tags.command"].iloc[0] == (
+        "dice-ray compare x.csv --arm loss --seed seed --metric f1 --baseline ce --by data --where 'team=a b' "
+        "--lower-is-better"
+    )
+
+
 def test_seeds_may_be_names_and_scores_percent() -> None:
     """Finds pairs that are lost with the names, and intervals of percent that are cut off at 1."""
     runs = table(seeds=["a", "b", "c", "d", "e"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -138,6 +139,23 @@ def test_what_cannot_be_shown_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(ZeroDivisionError):
         dice_ray.compare(table(), metric="f1", name="mine")
     assert not runs_folder().exists()
+
+
+def test_a_file_of_windows_and_a_value_with_an_equals_sign_are_read() -> None:
+    """Finds a mark before the first line that becomes part of it, and a choice that is cut at the wrong sign."""
+    Path("runs.jsonl").write_text(table(note="a=b").to_json(orient="records", lines=True), encoding="utf-8-sig")
+    assert dice_ray.compare("runs.jsonl", metric="f1", arm="loss", where=["note=a=b"]).verdict.startswith("Better")
+
+
+def test_rows_of_which_the_lines_are_not_known_are_counted() -> None:
+    """Finds the line of another row in a message, where Python does not read what pandas does."""
+    table(note="x" * 200).head(4).assign(f1=["0.5", "0.5", "high", "0.5"]).to_csv("long.csv", index=False)
+    limit = csv.field_size_limit(100)
+    try:
+        with pytest.raises(InputError, match="got 'high' in row 3"):
+            dice_ray.compare("long.csv", metric="f1", arm="loss", seed="seed")
+    finally:
+        csv.field_size_limit(limit)
 
 
 @pytest.mark.parametrize(
