@@ -154,4 +154,7 @@ def _wilson(share: float, size: float) -> tuple[float, float]:
     """
     z2 = 1.96**2
     middle, half = share + z2 / (2 * size), math.sqrt(z2 * (share * (1 - share) + z2 / (4 * size)) / size)
-    return max((middle - half) / (1 + z2 / size), 0.0), min((middle + half) / (1 + z2 / size), 1.0)
+    # By rounding, an end at 0 or 1 would lie on the wrong side of the share, which matplotlib refuses to draw.
+    return min(max((middle - half) / (1 + z2 / size), 0.0), share), max(
+        min((middle + half) / (1 + z2 / size), 1.0), share
+    )

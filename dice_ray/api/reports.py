@@ -35,10 +35,10 @@ def report(*names: str, predictions: Predicted = (), dev_predictions: Predicted 
 
     if not names or len(set(names)) < len(names):
         raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
+    if (predictions or dev_predictions) and len(names) > 1:
+        raise InputError(f"predictions must be compared with one study, got {', '.join(names)}")
     by_name = {name: findings(name) for name in names}
     if predictions or dev_predictions:
-        if len(names) > 1:
-            raise InputError(f"predictions must be compared with one study, got {', '.join(names)}")
         return reports.report(with_predictions(by_name[names[0]], names[0], predictions, dev_predictions))
     return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
 

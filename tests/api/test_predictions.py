@@ -17,10 +17,13 @@ import pytest
 from analysis.comparison import comparisons
 from dice_ray import api
 from dice_ray.api.presets import layers_of, validate
-from dice_ray.errors import DataError, DiceRayError
+from dice_ray.cli import app as command_line
+from dice_ray.config.load import Layer
+from dice_ray.errors import DataError, DiceRayError, InputError, RefusedError
 from dice_ray.files import runs_folder
 from dice_ray.run.trained import items_csv
 from dice_ray.tracking import schema
+from dice_ray.tracking.reader import texts
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.study import StudyPlan
@@ -29,6 +32,21 @@ pytestmark = pytest.mark.usefixtures("uri")
 LABELS = [*["spam"] * 8, *["ham"] * 12]
 """Of the test split, whose ids are t0 to t19."""
 Study = Callable[..., str]
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `dice-ray`; returns its exit status."""
+
+    def run_in_process(*arguments: str) -> int:
+        monkeypatch.setattr("sys.argv", ["dice-ray", *arguments])
+        with pytest.raises(SystemExit) as exited:
+            command_line.main()
+        assert isinstance(exited.value.code, int)
+        return exited.value.code
+
+    return run_in_process
 
 
 def table(folder: Path, name: str, labels: Sequence[str]) -> None:
@@ -242,3 +260,80 @@ def test_a_comparison_with_predictions_is_stored_and_shown_again_without_the_fil
     assert again.text() == compared.report().text()
     assert arm(again).new_data is not None
     assert "llm" not in set(pd.Series(api.Result("mails", "mails").frame["arm"]))
+
+
+def test_several_runs_of_an_arm_are_paired_by_seed(study: Study, tmp_path: Path) -> None:
+    """Of runs with seeds, the differences vary with both, and nothing is said of seeds that are not covered."""
+    files = {
+        f"llm/{seed}": lines(tmp_path / f"{seed}.jsonl", answers(**{f"t{n}": "ham" for n in range(seed % 3)}))
+        for seed in range(1, 6)
+    }
+    made = api.report(study(), predictions=files)
+    row = arm(made)
+    recalls = [(8 - seed % 3) / 8 for seed in range(1, 6)]
+    assert (row.score.num, row.is_fixed) == (5, False)
+    assert row.by_seed == pytest.approx([2 * each / (1 + each) - 10 / 13 for each in recalls])
+    assert not any("own seeds" in each for each in made.summary)
+
+
+def test_an_arm_of_predictions_is_counted_neither_as_lacking_seeds_nor_as_collapsed_runs(
+    study: Study, tmp_path: Path
+) -> None:
+    """A run without a seed lacks all seeds of the others, and one answer to all would be said of `1 of 1 run`."""
+    file = lines(tmp_path / "answers.jsonl", dict.fromkeys(answers(), "ham"))
+    made = api.report(study(), predictions={"llm": file})
+    assert arm(made).collapsed == 1
+    assert "llm predicts one class only." in made.summary
+    assert "YES" in made.cards[0].text()
+    assert "llm" not in made.cards[0].use
+
+
+def test_the_commands_report_and_compare_take_predictions_and_leave_the_study_as_it_is(
+    study: Study, tmp_path: Path, run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """MLflow would show the score of an arm that the study does not have, and never forget it."""
+    name = study()
+    file = lines(tmp_path / "answers.jsonl", answers(t0="ham"))
+    assert run("report", name, "--predictions", f"llm={file}", "--out", str(tmp_path / "page")) == 0
+    assert "llm" in (tmp_path / "page" / "comparison.csv").read_text()
+    stored = api.Result(name, name).frame
+    assert not any("llm" in column for column in stored)
+    assert texts(stored, f"{schema.REPORT_FOLDER}/report.html") == {}
+    assert run("compare", name, "--predictions", f"llm={file}") == 0
+    assert run("runs", f"{name}-compared") == 0
+    assert "\nmails-compared/llm  " in capsys.readouterr().out
+    assert run("report", name, "--predictions", f"llm={file}", "--require", "better") == 0
+    assert run("compare", name, "--predictions", f"llm={file}", "--metric", "f1") == 2
+    assert "the study says what is compared" in capsys.readouterr().err
+    assert run("compare", name) == 2
+    assert "give it by --metric" in capsys.readouterr().err
+
+
+def test_what_has_no_single_test_split_takes_no_predictions(study: Study, tmp_path: Path) -> None:
+    """Predictions for one of several test splits would be scored on another."""
+    name = study()
+    predictions = {"llm": lines(tmp_path / "answers.jsonl", answers())}
+    with pytest.raises(InputError, match="must be compared with one study, got mails, other"):
+        api.report(name, "other", predictions=predictions)
+    plan = plan_file.read(runs_folder() / name)
+    table(tmp_path, "test", [*LABELS, "spam"])
+    with pytest.raises(DiceRayError, match=r"mails .*predict the data that it now has"):
+        api.report(name, predictions=predictions)
+    drawn = Layer("--set", {"data": {"test_share": 0.3, "source": {"files": {"test": None}}}})
+    (runs_folder() / name / "plan.yaml").unlink()
+    plan_file.store(plan.model_copy(update={"layers": (*plan.layers, drawn)}), runs_folder() / name)
+    with pytest.raises(RefusedError, match="must be of one test split, and each seed of mails draws its own"):
+        api.report(name, predictions=predictions)
+    with Writer(name) as writer:
+        tags = {schema.KIND: "cell", schema.ARM: "plain", schema.SEED: "1", schema.DATA: "other"}
+        writer.open("other", name="other", params={}, tags=tags, parent=name)
+        writer.end("other", "FINISHED")
+    with pytest.raises(RefusedError, match="must be of one data set, and mails compares on several"):
+        api.report(name, predictions=predictions)
+
+
+def test_labels_alone_have_no_area_under_a_curve(study: Study, tmp_path: Path) -> None:
+    """From labels, the area would be that of a curve with one point."""
+    name = study("task.text_classification.score=roc_auc")
+    with pytest.raises(InputError, match="test/roc_auc, which mails compares, needs the probabilities of the answers"):
+        api.report(name, predictions={"llm": lines(tmp_path / "answers.jsonl", answers())})
