@@ -297,7 +297,7 @@ def test_the_commands_report_and_compare_take_predictions_and_leave_the_study_as
     assert run("report", name, "--predictions", f"llm={file}", "--out", str(tmp_path / "page")) == 0
     assert "llm" in (tmp_path / "page" / "comparison.csv").read_text()
     stored = api.Result(name, name).frame
-    assert not any("llm" in column for column in stored)
+    assert not any("llm" in str(column) for column in stored)
     assert texts(stored, f"{schema.REPORT_FOLDER}/report.html") == {}
     assert run("compare", name, "--predictions", f"llm={file}") == 0
     assert run("runs", f"{name}-compared") == 0
