@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dice_ray.errors import InputError, RunError, one_line
 
@@ -39,17 +40,18 @@ def push(folder: Path, repository: str, *, is_public: bool) -> None:
     Raises:
         RunError: The hub does not answer, or refuses; the message never holds the token.
     """
-    from httpx2 import HTTPError  # of huggingface_hub's client, when the hub does not answer
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HfHubHTTPError
 
+    # When the hub does not answer: an error of its HTTP client, httpx before huggingface_hub 2, and then httpx2.
+    no_answer: Any = HfHubHTTPError.__bases__[0]
     api = HfApi(token=_token())
     try:
         api.create_repo(repository, private=not is_public, exist_ok=True)
         api.upload_folder(repo_id=repository, folder_path=folder, commit_message="Upload a model trained by dice_ray")
     except HfHubHTTPError as error:
         raise RunError(_refusal(repository, error.response.status_code, error.server_message)) from error
-    except (HTTPError, OSError, RuntimeError, ValueError) as error:
+    except (no_answer, OSError, RuntimeError, ValueError) as error:
         message = one_line(error) or type(error).__name__
         raise RunError(f"the upload to {repository} at {constants.ENDPOINT} failed: {message}") from error
 

@@ -228,7 +228,8 @@ def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, 
                 f"training.activations must be keep for {config.model.encoder}: it does not support gradient "
                 "checkpointing"
             )
-        encoder.activation_checkpointing_enable()
+        # The second one is its name in transformers 5.19 and before.
+        (getattr(encoder, "activation_checkpointing_enable", None) or encoder.gradient_checkpointing_enable)()
     if config.training.compile == "encoder":
         # In place, so that the weights keep their names. `fallback_random` draws the same dropout masks as eager mode.
         encoder.compile(dynamic=True, options={"fallback_random": True})
