@@ -19,6 +19,7 @@ from dice_ray.losses.dice import (
 )
 from dice_ray.losses.distribution_balanced import DistributionBalancedConfig, DistributionBalancedLoss
 from dice_ray.losses.focal import AsymmetricConfig, AsymmetricLoss, FocalConfig, FocalLoss, PolyConfig, PolyLoss
+from dice_ray.losses.listwise import ListwiseConfig, ListwiseLoss
 from dice_ray.losses.margins import (
     LdamConfig,
     LdamLoss,
@@ -45,6 +46,7 @@ LossConfig: TypeAlias = Annotated[
     | MajorityOrMinorityConfig
     | PolyConfig
     | DistributionBalancedConfig
+    | ListwiseConfig
     | CustomConfig,
     Choice(),
 ]
@@ -65,6 +67,8 @@ __all__ = [
     "FocalLoss",
     "LdamConfig",
     "LdamLoss",
+    "ListwiseConfig",
+    "ListwiseLoss",
     "LogitAdjustedConfig",
     "LogitAdjustedLoss",
     "LossConfig",

@@ -59,7 +59,7 @@ def _scope(branch: type[LossBranch]) -> str:
     if branch is CustomConfig:
         return "as the target decides"
     if not issubclass(branch, SetConfig):
-        return "mean over items"
+        return "batch" if branch.group == "ranking" else "mean over items"
     return "batch, example" if issubclass(branch, ScopedConfig) else "batch"
 
 

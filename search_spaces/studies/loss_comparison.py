@@ -22,6 +22,7 @@ _LOSSES = (
     "poly",
     "distribution_balanced",
 )
-"""All losses except `custom`; a study leaves out those that do not support the link of its task."""
+"""All losses except `custom`, and `listwise`, which takes no term of several classes; a study leaves out those that do
+not support the link of its task."""
 ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | arms.ARMS
 BASELINE = "cross_entropy"

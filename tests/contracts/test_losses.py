@@ -24,6 +24,8 @@ from tests.losses.reference import REFERENCES, reference
 MINABLE = {name: case for name, case in CASES.items() if case[0].can_mine(case[1]) and not case[1].labels}
 DIFFERENTIATED = {name: case for name, case in CASES.items() if getattr(case[0], "decay_gradient", "full") == "full"}
 """Without the configurations whose gradient deliberately is not that of the value."""
+ADDITIVE = {name: case for name, case in CASES.items() if case[0].name != "listwise"}
+"""Without the loss whose statistics are slots for the items of each worker; test_reduction.py has it on two workers."""
 every_case = pytest.mark.parametrize(("config", "facts"), CASES.values(), ids=CASES)
 every_minable_case = pytest.mark.parametrize(("config", "facts"), MINABLE.values(), ids=MINABLE)
 
@@ -144,7 +146,7 @@ def test_single_precision_equals_double_at_any_gap_between_logits(config: LossBr
             torch.testing.assert_close(grad, exact_grad.float(), rtol=1e-4, atol=1e-6, msg=f"logits of {scale:g}")
 
 
-@every_case
+@pytest.mark.parametrize(("config", "facts"), ADDITIVE.values(), ids=ADDITIVE)
 def test_shards_of_a_step_add_up(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 20)

@@ -147,6 +147,12 @@ def distribution_balanced(config: Any, facts: TermFacts, z: Array, y: Array, rat
     return mean(losses)
 
 
+def listwise(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    margin = z[:, 1] - z[:, 0]
+    negatives = margin[y == 0]
+    return mean([float(np.logaddexp.reduce([0.0, *(negatives - score)])) for score in margin[y == 1]])
+
+
 def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
     log_p = log_softmax(z)
     p, log_rest, losses = np.exp(log_p)[:, 1], others(log_p)[:, 1], []
@@ -214,6 +220,7 @@ REFERENCES: dict[str, Callable[[Any, TermFacts, Array, Array, float], float]] = 
     "majority_or_minority": majority_or_minority,
     "poly": poly,
     "asymmetric": asymmetric,
+    "listwise": listwise,
     "distribution_balanced": distribution_balanced,
     "dice": overlap,
     "self_adjusting_dice": overlap,

@@ -70,7 +70,7 @@ def test_a_study_has_a_plan(name: str) -> None:
 
 def test_the_comparison_has_every_loss_but_custom_and_the_arms_of_the_paper() -> None:
     papers = {"paper_dl", "paper_tl", "paper_dsc", "authors_code"}
-    assert set(loss_comparison.ARMS) == {*branches_of(LossConfig), *papers} - {"custom"}
+    assert set(loss_comparison.ARMS) == {*branches_of(LossConfig), *papers} - {"custom", "listwise"}
 
 
 def test_what_cannot_take_a_link_is_left_out_with_the_reason() -> None:
