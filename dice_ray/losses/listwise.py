@@ -71,14 +71,14 @@ class ListwiseLoss(Loss):
         valid_N = torch.ones_like(items.targets, dtype=torch.bool) if items.valid is None else items.valid
         is_positive_N = items.targets == 1
         columns = (items.logits, valid_N & is_positive_N, valid_N & ~is_positive_N)
-        own_N3 = torch.stack([column.to(items.logits.dtype) for column in columns], 1)
-        all_M3, first = gather_rows(own_N3.detach(), 0.0)
-        return F.pad(own_N3, (0, 0, first, len(all_M3) - first - len(own_N3))).flatten()
+        own_3N = torch.stack([column.to(items.logits.dtype) for column in columns])
+        all_M, first = gather_rows(own_3N[0].detach(), 0.0)
+        return F.pad(own_3N, (first, len(all_M) - first - own_3N.shape[1])).flatten()
 
     def value(self, statistics: Tensor) -> Tensor:
-        z_M, positive_M, negative_M = statistics.reshape(-1, 3).unbind(1)
+        z_M, positive_M, negative_M = statistics.reshape(3, -1).unbind()
         # Not -inf, with which the gradient of a step without negatives were NaN.
         negatives = z_M.masked_fill(negative_M < 0.5, -1e30).logsumexp(0)
         total = (F.softplus(negatives - z_M) * positive_M).sum()
         # Connected to the logits in any case, and NaN if one of them is.
-        return total / positive_M.sum().clamp(min=1) + 0 * statistics.sum()
+        return total / positive_M.sum().clamp(min=1) + 0 * z_M.sum()
