@@ -14,7 +14,7 @@ help: ## List these commands
 
 demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, on generated data
 	$(BIN)/dice-ray tune synthetic_rare --space loss_tuning --trials 4
-	$(BIN)/dice-ray ablate rare_positives
+	$(BIN)/dice-ray ablate rare_positives --care 1
 	$(BIN)/dice-ray report rare_positives --open
 
 picture: $(INSTALLED) ## Take README's picture of the report of `make demo`, with Chromium

@@ -101,7 +101,7 @@ def _is_accepted(name: str) -> bool:
 
 
 def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
-    """The sentences, the most important first; below the cards of the verdicts, their headlines are not repeated."""
+    """The sentences, the most important first; below the cards of verdicts, theirs are not repeated."""
     compared = comparisons(findings)
     yield from sentence_over_data_sets(compared)
     made = verdicts(findings)
@@ -109,7 +109,7 @@ def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
         yield from _over_places([*map(decide, compared)])
     for each in made:
         prefix = f"On {each.place}: " if len(made) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in each.sentences[below_cards:])
+        yield from (f"{prefix}{sentence}" for sentence in each.sentences[each.num_in_card * below_cards :])
     parents = of_kind(findings.frame, "run", "sweep", "study")
     for tag in (schema.FEW_ITEMS, schema.CAUTIONS):
         for warnings in dict.fromkeys(tag_values(parents, tag).dropna()):

@@ -68,13 +68,14 @@ class Verdict:
         outcome: The decision that all words are formed of.
         question: About the arms.
         use: The arm to use, or several of which none is shown to be better.
-        sentences: The headline, what it rests on, and what it does not show.
+        sentences: The headline, how to use an arm, what the headline rests on, and what it does not show.
         facts: What the card says beside these, by label; an empty one is not shown.
         metrics: What MLflow shows, by metric and arm.
         best: The winner and its score.
         more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
         settle: What would answer it instead of seeds; empty for nothing.
         cells: The cells of whose data the card shows the sizes.
+        num_in_card: How many of the sentences the card has.
     """
 
     place: str
@@ -89,6 +90,7 @@ class Verdict:
     more: MoreSeeds | None = None
     settle: str = ""
     cells: pd.DataFrame | None = None
+    num_in_card: int = 1
 
     @property
     def answer(self) -> CardAnswer:
@@ -109,7 +111,7 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
-        headline: The outcome in one sentence.
+        sentences: The outcome in one sentence, then how to use an arm.
         use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
             for settings.
         facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
@@ -120,7 +122,7 @@ class Card:
     name: str
     question: str
     answer: CardAnswer
-    headline: str
+    sentences: tuple[str, ...]
     use: str
     facts: Mapping[str, str]
     settle: str = ""
@@ -139,7 +141,8 @@ class Card:
         """The card for a terminal."""
         width = max(map(len, self.lines))
         lines = [f"  {label.ljust(width)}  {one_line(text)}" for label, text in self.lines.items()]
-        return "\n".join([f"{one_line(self.title)} {self.answer}", f"  {one_line(self.headline)}", *lines])
+        sentences = [f"  {one_line(sentence)}" for sentence in self.sentences]
+        return "\n".join([f"{one_line(self.title)} {self.answer}", *sentences, *lines])
 
     def markdown(self) -> str:
         """The card as GitHub's Markdown."""
@@ -147,8 +150,7 @@ class Card:
             [
                 f"**{in_markdown(self.title)} {self.answer}**",
                 "",
-                in_markdown(self.headline),
-                "",
+                *(part for sentence in self.sentences for part in (in_markdown(sentence), "")),
                 *(f"- {label}: {in_markdown(text)}" for label, text in self.lines.items()),
             ]
         )
@@ -161,7 +163,8 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
     facts = dict[str, str]()
     for label, text in verdict.facts.items():
         facts |= ({label: text} if text else {}) | (sizes if label == "data" else {})
-    return Card(name, verdict.question, verdict.answer, verdict.headline, verdict.use, facts, settle, is_command)
+    sentences = verdict.sentences[: verdict.num_in_card]
+    return Card(name, verdict.question, verdict.answer, sentences, verdict.use, facts, settle, is_command)
 
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:

@@ -19,6 +19,7 @@ from dice_ray.tracking import schema
 
 _ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
 _NO_SEEDS: Final = "no number of seeds: more test items, or runs that differ less from seed to seed"
+_NOTHING_SHOWN: Final = ("nothing", "useless", "too_few_seeds")
 _CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
@@ -36,6 +37,11 @@ def over_seeds(made: Decision) -> Verdict:
     scores = ((arm.name, {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}) for arm in arms)
     metrics = {(f"{comparison.metric}{part}", name): value for name, parts in scores for part, value in parts.items()}
     best = comparison.best if made.outcome == "winner" else None
+    # The warnings stand in the headline, so that no list of headlines shows the outcome without them.
+    in_card = (
+        ". ".join([*warnings, _headline(made)]),
+        *(() if made.outcome in _NOTHING_SHOWN else _of_decision(made)),
+    )
     what = "Are the settings found for an arm" if one_search else "Is an arm"  # settings do not stand for a loss
     what = "Are the settings of an arm" if differing else what
     return Verdict(
@@ -44,8 +50,7 @@ def over_seeds(made: Decision) -> Verdict:
         outcome=made.outcome,
         question=f"{what} better than {comparison.baseline}?",
         use=use,
-        # In the same sentence, so that no list of headlines shows the outcome without the warnings.
-        sentences=(". ".join([*warnings, _headline(made)]), *_sentences(made)),
+        sentences=(*in_card, *_sentences(made)),
         facts={
             "design": _design(comparison),
             "seeds": _seeds(made),
@@ -60,6 +65,7 @@ def over_seeds(made: Decision) -> Verdict:
         more=made.more,
         settle="" if made.more or made.outcome != "open" or not comparison.care else _NO_SEEDS,
         cells=comparison.cells,
+        num_in_card=len(in_card),
     )
 
 
@@ -131,10 +137,9 @@ def _sentences(made: Decision) -> Iterator[str]:
             f"{_names(fixed)} {verb} one run: the interval of {its} score is over test items, and {its} own seeds are "
             "not covered."
         )
-    if made.outcome in ("nothing", "useless", "too_few_seeds"):
+    if made.outcome in _NOTHING_SHOWN:
         yield _of_levels(comparison)
         return
-    yield from _of_decision(made)
     if comparison.care and (shown := [arm for arm in made.standing("better") if not _is_by_care(arm, comparison)]):
         yield f"Better, but not shown to be by more than {_care_in_words(comparison)}: {_names(shown)}."
     if comparison.care and (shown := made.standing("no_worse")):

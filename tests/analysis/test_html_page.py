@@ -28,7 +28,7 @@ TABLE = ReportTable(
     (NASTY,),
     {(1, "f1"): "bold", (0, "f1"): "grey"},
 )
-CARD = Card(NASTY, NASTY, "NO", NASTY, NASTY, {"data": NASTY}, NASTY, is_command=True)
+CARD = Card(NASTY, NASTY, "NO", (NASTY,), NASTY, {"data": NASTY}, NASTY, is_command=True)
 ORIGIN = Origin("study", f"name: {NASTY}\n", {NASTY: NASTY})
 
 

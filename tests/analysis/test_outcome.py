@@ -146,7 +146,7 @@ def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
 def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None:
     rows = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
     made = report(study(rows))
-    assert made.cards[0].headline.startswith("Better than plain on this test set: dice ")
+    assert made.cards[0].sentences[0].startswith("Better than plain on this test set: dice ")
     assert "Not compared, with fewer than 5 seeds: lost." in made.summary
 
 

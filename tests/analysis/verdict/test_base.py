@@ -137,7 +137,13 @@ def test_every_format_names_the_design_and_what_its_certainty_covers(
     (forest,) = [figure for figure in whole.figures if figure.name == "forest"]
     captions = [whole.tables[0].title, forest.title]
     assert [("found by one search for each arm" in caption) for caption in captions] == [is_one_search] * 2
-    texts = [card.headline, note(findings, "study").partition("\n")[0], whole.text(), whole.markdown(), whole.html()]
+    texts = [
+        card.sentences[0],
+        note(findings, "study").partition("\n")[0],
+        whole.text(),
+        whole.markdown(),
+        whole.html(),
+    ]
     assert [_ONE_SEARCH in text for text in texts] == [is_one_search] * 5
     assert ("No arm is tuned" in whole.text()) is False
     assert ("All arms share the settings found by optimizer 0003" in whole.text()) is not is_one_search

@@ -224,7 +224,7 @@ def test_a_report_has_no_part_for_single_settings() -> None:
     assert {figure.name for figure in made.figures} == {"score_by_budget"}
     assert [card.title for card in made.cards] == ["Is an arm better than cross_entropy at equal tuning budget?"]
     headline = equal_budget(at_budget(of)[0]).headline
-    assert made.cards[0].headline == headline
+    assert made.cards[0].sentences[0] == headline
     assert note(of, "study").startswith(f"**{headline}**")
     best = at_budget(of)[0].arms[0].scores[2].mean
     assert metrics(of)["test/f1 best of 3/dice"] == best
