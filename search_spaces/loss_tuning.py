@@ -1,4 +1,7 @@
-"""Search spaces over losses and their hyperparameters: `loss_tuning` chooses the loss, each other space fixes one."""
+"""Search spaces over losses and their hyperparameters: `loss_tuning` chooses the loss, each other space fixes one.
+
+A search chooses among the losses that fit the task's link and classes.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,9 @@ def loss_tuning(trial: Trial) -> None:
 
 
 def cross_entropy(trial: Trial) -> None:
+    """Label smoothing stays 0 where a task predicts positions."""
     _fix(trial, "cross_entropy")
+    trial.suggest_float("loss.cross_entropy.label_smoothing", 0, 0.2)
     _head_bias(trial)
 
 
@@ -68,8 +73,58 @@ def dice_ce(trial: Trial) -> None:
     _head_bias(trial)
 
 
+def asymmetric(trial: Trial) -> None:
+    _fix(trial, "asymmetric")
+    trial.suggest_float("loss.asymmetric.gamma_pos", 0, 2)
+    trial.suggest_float("loss.asymmetric.gamma_neg", 0, 8)
+    trial.suggest_float("loss.asymmetric.margin", 0, 0.2)
+    _head_bias(trial)
+
+
+def vector_scaling(trial: Trial) -> None:
+    _fix(trial, "vector_scaling")
+    trial.suggest_float("loss.vector_scaling.gamma", 0, 1)
+    trial.suggest_float("loss.vector_scaling.tau", 0, 2)
+    _head_bias(trial)
+
+
+def ldam(trial: Trial) -> None:
+    """Its weights may begin so late that they hardly count."""
+    _fix(trial, "ldam")
+    trial.suggest_float("loss.ldam.margin", 0.1, 15, log=True)
+    trial.suggest_categorical("loss.ldam.weighting", ["effective_number"])
+    trial.suggest_float("loss.ldam.reweight_after", 0, 0.95)
+    _head_bias(trial)
+
+
+def majority_or_minority(trial: Trial) -> None:
+    _fix(trial, "majority_or_minority")
+    trial.suggest_float("loss.majority_or_minority.weight", 0.1, 10, log=True)
+    _head_bias(trial)
+
+
+def poly(trial: Trial) -> None:
+    _fix(trial, "poly")
+    trial.suggest_float("loss.poly.epsilon", -1, 5)
+    _head_bias(trial)
+
+
 # Without `tversky_free`, which would draw the same loss a second time.
-_CHOICES = (cross_entropy, weighted_cross_entropy, focal, logit_adjusted, dice, self_adjusting_dice, tversky, dice_ce)
+_CHOICES = (
+    cross_entropy,
+    weighted_cross_entropy,
+    focal,
+    logit_adjusted,
+    dice,
+    self_adjusting_dice,
+    tversky,
+    dice_ce,
+    asymmetric,
+    vector_scaling,
+    ldam,
+    majority_or_minority,
+    poly,
+)
 LOSSES: dict[str, Callable[[Trial], None]] = {space.__name__: space for space in _CHOICES}
 
 

@@ -12,6 +12,8 @@ from dice_ray.data.formats.columns import ColumnsBranch
 from dice_ray.errors import InputError, Problem, UnknownNameError
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
+from dice_ray.losses.cross_entropy import CrossEntropyConfig
+from dice_ray.losses.custom import CustomConfig
 from dice_ray.models.layers import num_layers
 from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
 from dice_ray.settings import branches_of
@@ -107,6 +109,19 @@ def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> 
         must = f"must be at most the rows of the training split, {num_rows}"
         problems.append(Problem("training.batch_size", must, str(config.training.batch_size)))
     return list(dict.fromkeys(problems))
+
+
+def unfit(config: RunConfig, facts: Sequence[TermFacts]) -> frozenset[str]:
+    """The losses whose defaults do not fit the task, and the path of label smoothing where it predicts positions."""
+
+    def fits(loss: LossBranch) -> bool:
+        return config.task.links() <= loss.links() and not any(loss.problems(term, "") for term in facts)
+
+    losses = {name: each for name, each in branches_of(LossConfig).items() if each is not CustomConfig}
+    unfit = {name for name, each in losses.items() if issubclass(each, LossBranch) and not fits(each())}
+    if not fits(CrossEntropyConfig(label_smoothing=0.1)):
+        unfit.add("loss.cross_entropy.label_smoothing")
+    return frozenset(unfit)
 
 
 def check_encoder(config: RunConfig, encoder: PreTrainedModel, padding_side: str) -> list[Problem]:

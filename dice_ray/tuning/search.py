@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, Protocol, cast
 
 import optuna
@@ -73,15 +74,24 @@ class SweepSearcher(OptunaSearch):
         history: Its trials so far, without reruns.
         known: The trials of the sweep that it was started from.
         num_rows: Rows of the training split, at most as many as which a batch size is suggested.
+        unfit: What does not fit the task, as in `Space`.
 
     Attributes:
         ids: Ids of all trials of the sweep: fewer than planned where the space is exhausted.
     """
 
     def __init__(
-        self, plan: _SearchPlan, history: History, known: History | None = None, num_rows: int | None = None
+        self,
+        plan: _SearchPlan,
+        history: History,
+        known: History | None = None,
+        num_rows: int | None = None,
+        unfit: frozenset[str] = frozenset(),
     ) -> None:
-        space = Space(plan.space, num_rows)
+        # Earlier versions suggested losses that do not fit too, and Optuna takes one set of choices in a study.
+        past_trials = [*(known.specs.values() if known else ()), *history.specs.values()]
+        unfit -= {spec.params.get("loss") for spec in past_trials} | {point.get("loss") for point in plan.points}
+        space = Space(plan.space, num_rows, unfit)
         self._objectives: tuple[str, ...] = plan.objectives
         # A resumed search must not draw the first trials again, so the seed grows with the number of started trials.
         seed = plan.seed + len(history.specs)
@@ -102,7 +112,7 @@ class SweepSearcher(OptunaSearch):
                 spec = past.specs[outcome.id]
                 # Earlier versions suggested larger batches too.
                 fits = num_rows is None or spec.params.get(BATCH_SIZE, 0) <= num_rows
-                self._add(outcome, spec, space if fits else Space(plan.space), is_own=past is history)
+                self._add(outcome, spec, space if fits else replace(space, num_rows=None), is_own=past is history)
         for spec in self._resumed:
             self._study.enqueue_trial(spec.params)
         for params in plan.points[len(history.specs) :]:

@@ -32,13 +32,16 @@ class Space:
 
     Attributes:
         num_rows: Rows of the training split; a batch size that is drawn from a range is at most this number.
+        unfit: The losses that the space does not choose, and the paths of numbers that stay at the low end of their
+            range, because they do not fit the task (`config.checks.unfit`).
     """
 
     address: str
     num_rows: int | None = None
+    unfit: frozenset[str] = frozenset()
 
-    def __reduce__(self) -> tuple[type[Space], tuple[str, int | None]]:
-        return type(self), (self.address, self.num_rows)
+    def __reduce__(self) -> tuple[type[Space], tuple[str, int | None, frozenset[str]]]:
+        return type(self), (self.address, self.num_rows, self.unfit)
 
     def __call__(self, trial: Trial | FixedTrial) -> None:
         """Suggest every parameter of a trial.
@@ -47,7 +50,8 @@ class Space:
             InputError: The function failed, or returned something: Ray lets a returned constant override suggestions.
         """
         function = self._function
-        within: Any = trial if self.num_rows is None else _WithinRows(trial, self.num_rows)
+        is_whole = self.num_rows is None and not self.unfit
+        within: Any = trial if is_whole else _Fitting(trial, self)
         try:
             returned: Any = function(within)
         except (Exception, SystemExit) as error:
@@ -63,22 +67,34 @@ class Space:
         return user_code.load(self.address)
 
 
-class _WithinRows:
-    """A trial whose ranges of batch sizes end at a number of rows.
+class _Fitting:
+    """A trial that suggests what fits the data and the task.
 
-    A space knows no data: of 200 rows, a tenth of the batch sizes up to 288 could not be trained with.
+    A space knows neither: of 200 rows, a tenth of the batch sizes up to 288 could not be trained with, and for answers
+    by position most losses are refused.
     """
 
-    def __init__(self, trial: Trial | FixedTrial, num_rows: int) -> None:
-        self._trial, self._num_rows = trial, num_rows
+    def __init__(self, trial: Trial | FixedTrial, space: Space) -> None:
+        self._trial, self._space = trial, space
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._trial, name)
 
     def suggest_int(self, name: str, low: int, high: int, *, step: int = 1, log: bool = False) -> int:
-        if name == BATCH_SIZE and high > self._num_rows:
-            high = low + max(0, self._num_rows - low) // step * step
+        num_rows = self._space.num_rows
+        if name == BATCH_SIZE and num_rows is not None and high > num_rows:
+            high = low + max(0, num_rows - low) // step * step
         return self._trial.suggest_int(name, low, high, step=step, log=log)
+
+    def suggest_float(
+        self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
+    ) -> float:
+        high = low if name in self._space.unfit else high
+        return self._trial.suggest_float(name, low, high, step=step, log=log)
+
+    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
+        fitting = [each for each in choices if name != "loss" or each not in self._space.unfit]
+        return self._trial.suggest_categorical(name, fitting or choices)
 
 
 def paths(values: Nested, prefix: str = "") -> list[str]:

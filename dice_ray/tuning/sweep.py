@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from pydantic import Field
 
 from dice_ray import user_code
+from dice_ray.config.checks import unfit
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, InputError, UnknownNameError, shown
 from dice_ray.metrics.catalogue import metric
@@ -256,12 +257,14 @@ class SweepPlan(Plan):
     def _searcher(self, history: History, folder: Path | None) -> SweepSearcher:
         """A searcher for what a history lacks; with a folder it also knows the trials that the sweep was started from.
 
-        The batch sizes that it suggests are at most the rows that are trained on: trials with larger ones fail.
+        It suggests batch sizes of at most the rows that are trained on, and losses that fit the task: others fail.
         """
         from dice_ray.tuning.search import SweepSearcher
 
         known = None if folder is None or self.warm_start is None else Ledger(folder / WARM_START).searched()
-        return SweepSearcher(self, history, known, num_rows=len(prepare(self.base()).train.rows))
+        base = self.base()
+        prepared = prepare(base)
+        return SweepSearcher(self, history, known, len(prepared.train.rows), unfit(base, prepared.facts))
 
     def _is_exhausted(self, ledger: Ledger, address: str | None) -> bool:
         """Whether a sweep by brute force has tried every configuration of its space."""

@@ -14,7 +14,8 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from search_spaces import loss_tuning
 from search_spaces.loss_tuning import LOSSES
 
-BASE = Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})
+BASE = Layer("preset", {"task": {"sentence_pair": {"link": "sigmoid"}}, "data": {"source": "synthetic"}})
+"""With the link that every loss supports."""
 SPACES = {
     f"{module}:{name}": space
     for module in ("loss_tuning", "joint_tuning", "lora_tuning")

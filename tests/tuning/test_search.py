@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from optuna.samplers import NSGAIISampler
 from optuna.trial import TrialState
 from ray.tune.experiment import Trial
 
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.cluster import Cluster, Node
 from dice_ray.tuning import search
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
@@ -99,6 +100,27 @@ def test_no_batch_is_larger_than_the_training_split(layers: tuple[Layer, ...], t
     resumed = plan._searcher(ledger, None)
     assert resumed._study.trials[0].params["training.batch_size"] == 288
     assert resumed.suggest("ray")["params"]["training.batch_size"] <= 200
+
+
+def test_a_search_chooses_the_losses_that_fit_the_task(tmp_path: Path) -> None:
+    """For answers by position most trials of `loss_tuning` failed."""
+    files = {"task": "extractive_qa", "data.source.synthetic.kind": "questions", "data.source.synthetic.size": 40}
+    layers = (values_layer("preset", files),)
+    space = "search_spaces.loss_tuning:loss_tuning"
+    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=40, sampler="random")
+    searcher = pickle.loads(pickle.dumps(plan._searcher(Ledger(tmp_path / "none.jsonl"), None)))
+    suggested = [searcher.suggest(f"ray{number}")["params"] for number in range(plan.trials)]
+    assert {params["loss"] for params in suggested} == {"cross_entropy", "focal", "poly"}
+    assert {params.get("loss.cross_entropy.label_smoothing", 0) for params in suggested} == {0}
+
+    ledger = Ledger(tmp_path / "ledger.jsonl")  # of an earlier version
+    old = {"loss": "tversky", "loss.tversky.gamma": 1.0, "loss.tversky.alpha": 0.5, "mining.ratio": 0.0}
+    ledger.append(TrialSpec(id="0001", params=old | {"model.head_bias": "zero"}, seed=0))
+    ledger.append(TrialOutcome(id="0001", state="failed", failure="must take the position link"))
+    resumed = plan._searcher(ledger, None)
+    assert resumed._study.trials[0].params["loss"] == "tversky"
+    suggested = [resumed.suggest(f"ray{number}")["params"] for number in range(30)]
+    assert {params["loss"] for params in suggested} <= {"cross_entropy", "focal", "poly", "tversky"}
 
 
 def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -> None:
