@@ -78,7 +78,9 @@ class LdamConfig(WeightedConfig):
         "Rare classes are learnt by heart, and found too seldom in new items. The paper's LDAM-DRW is "
         "weighting=effective_number with reweight_after=0.8."
     )
-    margin: Annotated[float, Field(ge=0)] = 0.5
+    # On frozen MiniLM features of WNUT17's tokens, a margin of 15 had 10 points of F1 less than cross-entropy after 6
+    # epochs and 2 more after 30; 2 had .2 less and 1.2 more, and .5 did not differ from cross-entropy.
+    margin: Annotated[float, Field(ge=0)] = 2.0
 
     def build(self, facts: TermFacts) -> LdamLoss:
         return LdamLoss(self, facts.log_prior, facts.link, self.class_weights(facts))
