@@ -33,10 +33,11 @@ from dice_ray.terms import TermFacts
 
 facts = TermFacts("tag", "softmax", classes=("O", "PER", "LOC"), counts=(80, 15, 5), background=0)
 for name in sorted({each for each in losses.__all__ if each.endswith("Config")} - OTHERS):
-    logits = torch.zeros(4, 3, requires_grad=True)
-    getattr(losses, name)().build(facts)(logits, torch.tensor([0, 1, 2, -100])).backward()
-    assert logits.grad.isfinite().all()
-    print(name)
+    logits, config = torch.zeros(4, 3, requires_grad=True), getattr(losses, name)()
+    if "softmax" in config.supported and not config.problems(facts, "loss"):
+        config.build(facts)(logits, torch.tensor([0, 1, 2, -100])).backward()
+        assert logits.grad.isfinite().all()
+        print(name)
 """
 
 COMPARE = """
@@ -68,7 +69,7 @@ def test_what_is_hidden_is_not_there() -> None:
 
 def test_the_losses_need_torch_and_pydantic_alone() -> None:
     """An import of Ray, MLflow or transformers on the way to a loss."""
-    built = _run_beside(TORCH, LOSSES.replace("OTHERS", "{'LossConfig', 'CustomConfig', 'AsymmetricConfig'}"))
+    built = _run_beside(TORCH, LOSSES.replace("OTHERS", "{'LossConfig', 'CustomConfig'}"))
     assert {"CrossEntropyConfig", "DiceConfig", "TverskyConfig"} < set(built)
 
 
