@@ -28,6 +28,8 @@ sys.meta_path.insert(0, Hiding)
 LOSSES = """
 import torch
 
+import dice_ray.losses.hf
+import dice_ray.losses.reduction
 from dice_ray import losses
 from dice_ray.terms import TermFacts
 
