@@ -109,6 +109,22 @@ def poly(trial: Trial) -> None:
     _head_bias(trial)
 
 
+def distribution_balanced(trial: Trial) -> None:
+    _fix(trial, "distribution_balanced")
+    trial.suggest_float("loss.distribution_balanced.floor", 0, 1)
+    trial.suggest_float("loss.distribution_balanced.center", 0, 1)
+    trial.suggest_float("loss.distribution_balanced.scale", 1, 5)
+    trial.suggest_float("loss.distribution_balanced.bias", 0, 0.2)
+    trial.suggest_float("loss.distribution_balanced.gamma", 0, 5)
+    _head_bias(trial)
+
+
+def listwise(trial: Trial) -> None:
+    """Searches nothing of the loss, which has no parameters."""
+    _fix(trial, "listwise")
+    _head_bias(trial)
+
+
 # Without `tversky_free`, which would draw the same loss a second time.
 _CHOICES = (
     cross_entropy,
@@ -124,6 +140,8 @@ _CHOICES = (
     ldam,
     majority_or_minority,
     poly,
+    distribution_balanced,
+    listwise,
 )
 LOSSES: dict[str, Callable[[Trial], None]] = {space.__name__: space for space in _CHOICES}
 

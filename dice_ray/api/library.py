@@ -116,7 +116,11 @@ def read_study(study: str) -> StudyFile:
     known = studies()
     if not study.endswith(".py") and study not in known:
         raise UnknownNameError("study", study, known)
-    return study_file.read_study(study, known.get(study, study), lambda name: name == CONSTANT or name.endswith(TUNED))
+
+    def is_row(name: str) -> bool:
+        return name == CONSTANT or name.endswith(TUNED)
+
+    return study_file.read_study(study, known.get(study, study), is_row, space_address)
 
 
 def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:

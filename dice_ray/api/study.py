@@ -162,6 +162,8 @@ def ablate(
         variants={variant: content for variant, content in variants.items() if variant is not None},
         variants_are=file.variants_are,
         budget=file.budget,
+        space=file.addresses.get("", ""),
+        spaces={arm: each for arm, each in file.addresses.items() if arm and (not arms or arm in arms)},
         trial_timeout=trial_timeout,
         command=command_of(
             study,

@@ -144,6 +144,26 @@ class RatioConfig(AlteredConfig):
         return ClassCounts(total - positives, positives)
 
 
+class FewPositivesConfig(AlteredConfig):
+    """All negatives, and a given number of positives, those of a smaller number among those of a larger one.
+
+    Attributes:
+        positives: The number of positives.
+    """
+
+    name = "few_positives"
+
+    positives: int = Field(ge=1)
+
+    def target(self, read: ClassCounts) -> ClassCounts:
+        if read.positives < self.positives:
+            raise DataError(
+                "data.imbalance few_positives must keep at most the positives of the training split, "
+                f"{read.positives}, got {self.positives}"
+            )
+        return ClassCounts(read.negatives, self.positives)
+
+
 ImbalanceConfig: TypeAlias = Annotated[
     AsReadConfig
     | AddPositiveConfig
@@ -151,7 +171,8 @@ ImbalanceConfig: TypeAlias = Annotated[
     | DropNegativeConfig
     | AddBothConfig
     | ComposedConfig
-    | RatioConfig,
+    | RatioConfig
+    | FewPositivesConfig,
     Choice(),
 ]
 

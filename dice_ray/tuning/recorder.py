@@ -244,7 +244,7 @@ class Recorder:
         metric = objective(self._config, plan.split)
         tags = plan.parent_tags() | {schema.METRIC: metric, schema.RESULTS_VERSION: str(RESULTS_VERSION)}
         left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "controls", "code", "command"}
-        left_out |= {"asked", "shared_settings", "extra", "spaces"}
+        left_out |= {"asked", "shared_settings", "extra", "space", "spaces"}
         parent = RunRecord(writer, plan.name)
         parent.opened(plan.name, plan.model_dump(mode="json", exclude=left_out), {**tags, **more_tags})
         writer.describe(plan.name, plan.description(metric))

@@ -60,6 +60,8 @@ class StudyPlan(Plan):
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
         budget: The number of drawn settings of which the best by dev is compared; None for a third of them.
+        space: Address of the search space that settings were drawn from, as a record; empty without one.
+        spaces: Those of the spaces of parameters that a single arm has, by arm.
         folders: For each variant whose files lie in another folder than when the study was started, that first folder:
             the ids of its cells hold it. Its name is empty where there are no variants.
         extra: Digest of the file of further training records that an arm has, by the arm and the variant.
@@ -88,6 +90,8 @@ class StudyPlan(Plan):
     variants: dict[str, Variant] = Field(default_factory=dict)
     variants_are: VariantsAre = "data"
     budget: int | None = None
+    space: str = ""
+    spaces: dict[str, str] = Field(default_factory=dict)
     folders: dict[str, str] = Field(default_factory=dict)
     extra: dict[str, str] = Field(default_factory=dict)
     shared: str = ""
@@ -344,7 +348,18 @@ class StudyPlan(Plan):
             ConfigError: An arm is the same as a stored arm of another name.
         """
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "folders", "code", "extra", "tuned", "tuned_settings", "controls")
+        names = (
+            "arms",
+            "variants",
+            "encoders",
+            "folders",
+            "code",
+            "extra",
+            "spaces",
+            "tuned",
+            "tuned_settings",
+            "controls",
+        )
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
         for name in self.variants.keys() & stored.variants.keys():  # arms that are not asked for keep what they drew
             arms = stored.variants[name].arms | self.variants[name].arms

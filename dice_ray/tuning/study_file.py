@@ -18,7 +18,7 @@ from dice_ray.run.names import given_folder, names_of, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.tuning.study import VariantsAre
-from dice_ray.user_code import address_of, module_at
+from dice_ray.user_code import address_of, load, module_at
 
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "SPACE", "SPACES", "DATA")
 _LEAST_ITEMS = 2
@@ -39,6 +39,7 @@ class StudyFile:
         data: The presets that the study is run on where none is given.
         space: The search space that settings are drawn from; None without one.
         spaces: The search spaces of parameters that a single arm has, by arm.
+        addresses: Those of the spaces by arm, and that of the space of all arms by an empty name.
         budget: As in `StudyPlan`.
         own: What was drawn from the spaces of single arms, by variant and arm.
         seeds: The seed of each variant, if each is run with one; empty if all are run with all seeds.
@@ -51,18 +52,22 @@ class StudyFile:
     data: tuple[str, ...]
     space: Callable[[Any], None] | None = None
     spaces: dict[str, Callable[[Any], None]] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
     budget: int | None = None
     own: dict[str, dict[str, Flat]] = field(default_factory=dict)
     seeds: dict[str, int] = field(default_factory=dict)
 
 
-def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> StudyFile:
+def read_study(
+    study: str, address: str, is_row: Callable[[str], bool], space_address: Callable[[str], str] = str
+) -> StudyFile:
     """A study in a Python module.
 
     Args:
         study: Its name, for messages.
         address: Of the module, or a Python file.
         is_row: Whether a report has a row of this name, which no arm can have.
+        space_address: The address of a space that is given by a name, as `loss_tuning:focal`.
 
     Raises:
         UnknownNameError: BASELINE is not one of its arms.
@@ -99,6 +104,10 @@ def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> Study
     if not is_list or not data or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be a list of names of presets, got {data!r:.80}")
     space, spaces = getattr(module, "SPACE", None), getattr(module, "SPACES", {})
+    if isinstance(space, str):
+        space = load(space_address(space))
+    if isinstance(spaces, dict):
+        spaces = {arm: load(space_address(each)) if isinstance(each, str) else each for arm, each in spaces.items()}
     if spaces and "SPACE" not in kinds:
         raise InputError(
             f"a study with SPACES, of single arms, must define the SPACE of all arms, and {study} does not"
@@ -118,7 +127,16 @@ def read_study(study: str, address: str, is_row: Callable[[str], bool]) -> Study
         tuple(data),
         space,
         spaces,
+        {arm: _address(each) for arm, each in [*spaces.items(), *([("", space)] if space else [])]},
     )
+
+
+def _address(space: Callable[[Any], None]) -> str:
+    """The address of a space as a record: its name alone where no other process could load it."""
+    try:
+        return address_of(space)
+    except InputError:
+        return getattr(space, "__name__", repr(space))
 
 
 def with_draws(

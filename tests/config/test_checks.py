@@ -17,18 +17,18 @@ SMOOTHING = "loss.cross_entropy.label_smoothing"
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
-        ({"task": "sentence_pair"}, {"asymmetric"}),
+        ({"task": "sentence_pair"}, {"asymmetric", "distribution_balanced"}),
         ({"task.sentence_pair.link": "sigmoid"}, set()),
         (
             {"task": "text_classification", "data.source.synthetic.kind": "texts"},
-            {"asymmetric", "majority_or_minority"},
+            {"asymmetric", "distribution_balanced", "listwise"},
         ),
         (
             {"task": "extractive_qa", "data.source.synthetic.kind": "questions"},
             {*LOSSES, SMOOTHING} - {"cross_entropy", "focal", "poly"},
         ),
     ],
-    ids=["softmax", "sigmoid", "no background", "positions"],
+    ids=["softmax", "sigmoid", "several classes", "positions"],
 )
 def test_what_does_not_fit_the_link_or_the_classes(settings: dict[str, Any], expected: set[str]) -> None:
     """Finds a search that draws what its task refuses, or leaves out what it takes."""

@@ -19,6 +19,7 @@ from dice_ray.data.imbalance import (
     ClassCounts,
     ComposedConfig,
     DropNegativeConfig,
+    FewPositivesConfig,
     RatioConfig,
     _Altered,
     _label,
@@ -192,3 +193,14 @@ def test_dev_and_test_stay_and_the_report_describes_the_altered_train() -> None:
     assert sources.load(data(**small, imbalance="drop_negative"), "1").digest == dropped.digest
     other = sources.load(data(**small, imbalance__drop_negative__seed=1), "1")
     assert other.digest not in (read.digest, dropped.digest)
+
+
+def test_few_positives_lie_in_more_and_all_negatives_stay() -> None:
+    """Finds positives that are copied where there are too few."""
+    train = pairs(40, 10)
+    two, five = (set_of(FewPositivesConfig(positives=num), train) for num in (2, 5))
+    assert [sum(each.label == "1" for each in kept) for kept in (two, five)] == [2, 5]
+    assert {each.id for each in two} < {each.id for each in five}
+    assert len(two) == 42
+    with pytest.raises(DataError, match="must keep at most the positives of the training split, 10, got 11"):
+        set_of(FewPositivesConfig(positives=11), train)

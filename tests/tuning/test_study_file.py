@@ -54,7 +54,7 @@ STUDY = "BASELINE = 'a'\nARMS = {'a': {}, 'b': {'loss': 'dice'}}\n"
             STUDY + "SETTINGS = VARIANTS = {'a': {}}",
             r"one of VARIANTS, SETTINGS and SPACE, .* VARIANTS and SE",
         ),
-        (STUDY + "SPACE = 'optimizer_tuning'", r"SPACE of .*odd\.py must be a function of a trial, .* 'optimizer_tu"),
+        (STUDY + "SPACE = 5", r"SPACE of .*odd\.py must be a function of a trial, as search spaces are, got 5"),
         (STUDY + "SPACES = {'b': print}", r"a study with SPACES, .* must define the SPACE of all arms, .*odd\.py"),
         (STUDY + "SPACE = print; SPACES = {'b': 1}", r"SPACES of .* must map names of arms to functions of a trial"),
         (STUDY + "DATA = 'mrpc'", r"DATA of .*odd\.py must be a list of names of presets, got 'mrpc'"),
@@ -101,6 +101,21 @@ def test_settings_are_drawn_for_all_arms_and_those_of_one_arm_beside_them() -> N
     crossed = drawn(6, crossed=True, seeds=3)
     assert (crossed.variants, crossed.seeds, crossed.budget) == (six.variants, {}, None)
     assert len(drawn(None).variants) == 30
+
+
+def test_spaces_may_be_given_by_their_names_and_the_study_keeps_where_they_are() -> None:
+    """Finds names that only a module of ours can load, and plans that do not say what was searched."""
+    Path("named.py").write_text(STUDY + "SPACE = 'optimizer_tuning'\nSPACES = {'b': 'loss_tuning:dice'}\n")
+    file = with_draws("named.py", read_study("named.py"), draws, 5, None, None, crossed=False)
+    assert file.addresses == {
+        "": "search_spaces.optimizer_tuning:optimizer_tuning",
+        "b": "search_spaces.loss_tuning:dice",
+    }
+    assert {path for own in file.own.values() for path in own["b"]} >= {"loss.dice.gamma", "loss.dice.denominator"}
+    assert drawn(5).addresses.keys() == {"", "b"}
+    Path("wrong.py").write_text(STUDY + "SPACE = 'optimiser_tuning'\n")
+    with pytest.raises(UnknownNameError, match="no space named 'optimiser_tuning'"):
+        read_study("wrong.py")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,16 @@
+"""What helps with 20, 50 or 100 positives and all negatives: a loss, steps with more positives, or only a threshold?
+
+Which positives are kept is drawn once, the fewer among the more; `--set data.imbalance.few_positives.positives=20 --set
+data.imbalance.few_positives.seed=1` draws others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+ARMS: dict[str, dict[str, Any]] = {
+    loss: {"loss": loss}
+    for loss in ("cross_entropy", "weighted_cross_entropy", "majority_or_minority", "vector_scaling")
+} | {"cross_entropy, a quarter positives": {"loss": "cross_entropy", "data.batches.positive_share": 0.25}}
+BASELINE = "cross_entropy"
+VARIANTS = {f"{num} positives": {"data.imbalance.few_positives.positives": num} for num in (20, 50, 100)}
