@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-ray test-slow test-browser test-faults fuzz \
+.PHONY: help demo audit docs picture test check test-ray test-slow test-browser test-cluster test-faults fuzz \
   bench-losses bench-report bench-scale bench-tpe bench-partly bench-uncertainty count tree
 
 help: ## List these commands
@@ -54,6 +54,9 @@ test-ray: $(READY) ## Run the tests that start Ray with another version of it: m
 
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
+
+test-cluster: $(READY) ## Follow docs/clusters.md on three machines, which are namespaces of this one; needs root
+	$(BIN)/pytest -m slow tests/cluster
 
 test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
 	$(BIN)/python -m tests.faults

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
@@ -13,6 +14,9 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+_REDIRECTED: list[tuple[int, Path]] = []
+"""Where stderr went before each redirection that lasts, the outermost first, and the log."""
 
 
 @contextmanager
@@ -58,12 +62,34 @@ def redirected(log: Path) -> Iterator[TextIO]:
             stack.callback(os.close, before := os.dup(number))
             stack.callback(os.dup2, before, number)
             os.dup2(file.fileno(), number)
+        _REDIRECTED.append((before, log.absolute()))
+        stack.callback(_REDIRECTED.pop)
         # Loggers keep a reference to the stream that they were made with, so these streams must never be closed.
         out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
         for stream in (out, err):
             stack.callback(stream.flush)
         with redirect_stdout(out), redirect_stderr(err):
             yield terminal
+
+
+@contextmanager
+def last_words(reason: str) -> Iterator[None]:
+    """Print the reason, and the errors that are in the log, to stderr if this process ends during the block.
+
+    A library in C++ may end it without an exception, and its message is in a log that nobody has heard of.
+    """
+    if not _REDIRECTED:
+        yield
+        return
+    (stderr, _), (_, log) = _REDIRECTED[0], _REDIRECTED[-1]
+    # A process of its own waits for the end of this one.
+    script = 'read -r _ || { echo "dice-ray: $0" >&2; tail -c "+$1" "$2" | grep -E "^\\[[^]]* [ECF] " >&2; }'
+    words = ["sh", "-c", script, reason, str(log.stat().st_size + 1), str(log)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=stderr) as reporter:
+        try:
+            yield
+        finally:
+            reporter.communicate(b"\n")
 
 
 class _Terminal(io.FileIO):

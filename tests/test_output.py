@@ -93,3 +93,26 @@ print("results", flush=True)
         errors = process.communicate(b"\n")[1]
     assert (process.returncode, errors) == (0, b"")
     assert verbose or (tmp_path / "log.txt").read_text() == "logged\n"
+
+
+def test_a_process_that_a_library_ends_prints_its_errors_and_one_that_goes_on_does_not(tmp_path: Path) -> None:
+    """Finds a driver that Ray ends without a word, as where it joins at a socket that has gone."""
+    code = """
+import os, sys
+from pathlib import Path
+from dice_ray.output import last_words, redirected
+
+with redirected(Path("log.txt")), redirected(Path("inner.txt")):
+    os.write(2, b"[2026-01-01 00:00:00,000 E 7 7] earlier\\n")
+    with last_words("Ray has ended"):
+        os.write(2, b"[2026-01-01 00:00:01,000 I 7 7] joins\\n[2026-01-01 00:00:02,000 C 7 7] no socket\\n  trace\\n")
+        if sys.argv[1:]:
+            os._exit(1)
+"""
+    for ends, expected in (
+        ([], ""),
+        (["ends"], "dice-ray: Ray has ended\n[2026-01-01 00:00:02,000 C 7 7] no socket\n"),
+    ):
+        command = [sys.executable, "-c", code, *ends]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (len(ends), expected)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, counted, first_line, meant
 from dice_ray.files import lock, store_url
-from dice_ray.output import redirected
+from dice_ray.output import last_words, redirected
 from dice_ray.run import ray_internals
 from dice_ray.run.signals import postponed
 
@@ -268,19 +268,51 @@ def hide_unasked_gpus(asked: float) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
-def _check_own_address(address: str) -> None:
-    """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback."""
+def _check_member(address: str) -> None:
+    """Check that a cluster takes the token of this process, and that this machine is one of it.
+
+    Raises:
+        RunError: It is not, or nothing answers at the address that Ray uses in place of one on loopback.
+    """
+    from ray.exceptions import RayError
+
     host, _, port = address.rpartition(":")
-    if host and (own := ray_internals.own_address(host)) != host:
+    if not host:  # `local`, or `auto`, which Ray itself looks for here
+        return
+    if (own := ray_internals.own_address(host)) != host:
         check_answers(own, int(port), f"{own}:{port}, which Ray uses in place of {address}")
+    try:
+        sockets = ray_internals.sockets(f"{own}:{port}")
+    except RayError as error:
+        if type(error).__name__ != "AuthenticationError":
+            raise RunError(f"Ray must answer at {address}: {first_line(error)}") from error
+        raise RunError(
+            f"the Ray cluster at {address} must be given its token, and this process has another one or none: set "
+            "RAY_AUTH_MODE=token, and copy ~/.ray/auth_token of the head to this machine"
+        ) from error
+    if not any(map(_listens, sockets)):
+        raise RunError(
+            f"this machine must be one of the Ray cluster at {address}, and none of its raylets runs here: `ray start "
+            f"--address={address}` first, or give the command to the cluster by `dice-ray submit`"
+        )
+
+
+def _listens(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as client:
+        try:
+            client.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def _init(address: str, options: Mapping[str, Any]) -> None:
     import ray
 
-    _check_own_address(address)
+    _check_member(address)
     try:
-        with ray_internals.sigterm_handler_kept(), postponed():  # an exception in ray.init would crash this process
+        # An exception in ray.init would crash this process.
+        with ray_internals.sigterm_handler_kept(), postponed(), last_words(f"Ray has ended it at {address}"):
             ray.init(address=address, configure_logging=False, **options)
     except Exception as error:
         must = "start" if address == "local" else "answer"

@@ -10,12 +10,14 @@ Machines that join a cluster after its check are checked when the first trial st
 from __future__ import annotations
 
 import json
+import os
 import platform
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -62,6 +64,7 @@ class _MachineFacts:
         unseen: The driver's folders that it does not see, or cannot write to.
         contents: By the names of data and encoders, where they are and what identifies their content.
         problems: By the same names, why they are not there.
+        own_name: Its host name, and the address that this stands for.
     """
 
     versions: dict[str, str]
@@ -69,6 +72,7 @@ class _MachineFacts:
     unseen: str = ""
     contents: dict[str, tuple[str, str]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    own_name: tuple[str, str] = ("", "")
 
 
 def _described(configs: Sequence[RunConfig]) -> _MachineFacts:
@@ -194,6 +198,8 @@ def examined(needs: Needs) -> list[Check]:
                 _clock(machine, answer, asked, time.time()),
                 _folder(machine, answer, shared.shown, is_seen_here=is_seen_here),
             ]
+            if len(nodes) > 1 and (not needs.configs or any(each.launch.workers > 1 for each in needs.configs)):
+                checks.append(_own_name(machine, answer))
     return [*checks, _disk(needs)]
 
 
@@ -272,6 +278,10 @@ def _answer(request: _Request, name: str) -> _MachineFacts:
             answer.unseen = f"it must be able to write to {shared.shown}: {first_line(error)}"
     for config in request.configs:
         _find_contents(config, answer)
+    with suppress(OSError):
+        # torch's gloo listens where the host name is, unless it is given a network interface.
+        name = socket.gethostname()
+        answer.own_name = (name, os.environ.get("GLOO_SOCKET_IFNAME") or socket.gethostbyname(name))
     return answer
 
 
@@ -304,6 +314,17 @@ def _folder(machine: str, answer: _MachineFacts, place: str, *, is_seen_here: bo
     if answer.unseen or is_seen_here:
         return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
     return Check("folders", machine, "", f"the driver must see what it writes to {place}: {_HOW_TO_SHARE}")
+
+
+def _own_name(machine: str, answer: _MachineFacts) -> Check:
+    """Workers of one run on several machines reach each other at the addresses of the machines' host names."""
+    name, address = answer.own_name
+    must = (
+        f"its host name {name} must stand for an address that the others reach, and stands for {address or 'none'}: "
+        "correct /etc/hosts there, or set GLOO_SOCKET_IFNAME to its network interface before its `ray start`"
+    )
+    is_reached = bool(address) and (machine.startswith("127.") or not address.startswith("127."))
+    return Check("host name", machine, address, "" if is_reached else must)
 
 
 def _disk(needs: Needs) -> Check:
