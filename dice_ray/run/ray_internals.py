@@ -75,7 +75,7 @@ def sockets(address: str) -> list[str]:
         RayError: The cluster refuses the token of this process, or there is none.
     """
     from ray._private.authentication.authentication_token_setup import ensure_token_if_auth_enabled
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     ensure_token_if_auth_enabled(create_token_if_missing=False)  # without one, the client ends this process
     alive = 0  # GcsNodeInfo.ALIVE

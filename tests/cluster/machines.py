@@ -70,7 +70,8 @@ class Machine:
         """Run a line of a shell to its end; `export` is kept for later ones."""
         words = shlex.split(command, comments=True)
         if words[0] == "export":
-            self.environment.update(word.split("=", 1) for word in words[1:])  # type: ignore[arg-type]
+            for name, _, value in (word.partition("=") for word in words[1:]):
+                self.environment[name] = value
             return subprocess.CompletedProcess(command, 0, "", "")
         with self.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             try:
