@@ -125,7 +125,7 @@ def listening() -> Iterator[str]:
 
 def test_a_head_that_listens_on_loopback_alone_is_refused(tmp_path: Path) -> None:
     """Ray waited for it for ten minutes, without a word."""
-    code = "from dice_ray.run import cluster; cluster._check_own_address({!r})"
+    code = "from dice_ray.run import cluster; cluster._check_member({!r})"
     with listening() as address:
         done = python(code.format(address), tmp_path)
     assert f"which Ray uses in place of {address}, and nothing does" in done.stderr
