@@ -95,7 +95,7 @@ def test_the_best_of_a_study_is_its_winner() -> None:
     assert (compared.best.name, compared.best.metric) == ("dice", "test/f1")
     assert compared.best.score == pytest.approx(0.621)
     (headline,) = compared.headlines
-    assert headline == compared.report().summary[0]
+    assert headline == compared.report().cards[0].sentences[0]
     assert headline.startswith("Better than plain")
     assert compared.more_seeds is None
 

@@ -38,6 +38,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.loss",
         "dice_ray.metric",
         "dice_ray.objectives",
+        "dice_ray.predictions",
         "dice_ray.published",
         "dice_ray.registered",
         "dice_ray.rerun_of",

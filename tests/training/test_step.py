@@ -35,19 +35,22 @@ PAIRS = {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 120,
 TAGS = {"task": "tagging", "data": {"source": {"synthetic": {"kind": "tagging", "size": 120}}}}
 PLAIN = {"custom": {"target": "tests.contracts.losses:brier", "parameters": {"factor": 2.0}}}
 QUERIES = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "queries", "size": 60}}}}
+BINARY = ("asymmetric", "distribution_balanced", "listwise")
+"""Losses that the softmax of several classes does not take."""
 SCOPED = ("dice", "self_adjusting_dice", "tversky")
 
 
 def _cases() -> dict[str, dict[str, Any]]:
     """Each loss, scope and mining, on tags of several classes, pairs with one logit and queries with several terms."""
     cases: dict[str, dict[str, Any]] = {}
-    losses: dict[str, Any] = {name: PLAIN.get(name, {}) for name in branches_of(LossConfig) if name != "asymmetric"}
+    losses: dict[str, Any] = {name: PLAIN.get(name, {}) for name in branches_of(LossConfig) if name not in BINARY}
     losses |= {f"{name} example": {"scope": "example", "gamma": 1} for name in SCOPED}
     for name, settings in losses.items():
         loss = {name.split()[0]: settings}
         cases[f"tags {name}"] = {**TAGS, "loss": loss}
-    for name in ("cross_entropy", "dice", "asymmetric"):
+    for name in ("cross_entropy", "dice", *BINARY):
         cases[f"pairs {name}"] = {**PAIRS, "task": {"sentence_pair": {"link": "sigmoid"}}, "loss": name}
+    for name in ("cross_entropy", "dice", "asymmetric"):
         cases[f"pairs {name} mined"] = {**cases[f"pairs {name}"], "mining": {"ratio": 0.5}}
     for name in ("cross_entropy", "dice"):
         cases[f"queries {name}"] = {**QUERIES, "loss": name}
