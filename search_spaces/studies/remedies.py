@@ -2,7 +2,8 @@
 
 A report has a row for the untuned predictions of each run and one for the decision fitted on dev, so the decision is no
 arm: `--threshold untuned` compares without it. `half positives` has as many steps as the baseline; undersampled epochs
-are shorter, and their control has epochs of the same size that hold the share of positives of the data.
+hold three negatives for each positive and are shorter; their control has epochs of the same size, with the share of
+positives of the data.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from itertools import product
 from typing import Any
 
 _HALF = {"data.batches.positive_share": 0.5}
-_UNDERSAMPLED = {"data.batches.undersampling": "each_epoch", "data.batches.undersampling.each_epoch.negatives": 9.0}
+_UNDERSAMPLED = {"data.batches.undersampling": "each_epoch", "data.batches.undersampling.each_epoch.negatives": 3.0}
 _CORRECTED = {"data.batches.correct_prior": True}
 _BATCHES: dict[str, dict[str, Any]] = {
     "half positives": _HALF,
