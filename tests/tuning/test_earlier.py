@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from optuna.trial import FixedTrial, TrialState
@@ -31,7 +32,7 @@ SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
 
 def test_a_point_is_cut_to_what_the_space_searches() -> None:
-    given = [
+    given: list[dict[str, Any]] = [
         {"loss": "focal", "loss.focal.gamma": 2.0, "training.lr": 3e-5, "mining.ratio": 0.3},
         {"loss": "focal", "loss.focal.gamma": 50.0},
         {"loss": "focal", "loss.focal.gamma": 2.0, "training.lr": 1e-4},
