@@ -183,7 +183,7 @@ def test_a_run_nests_below_the_active_one_of_the_same_store(uri: str, monkeypatc
 
     assert record.active_run_tag() == {}
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    with mlflow.start_run() as run:
+    with mlflow.start_run(experiment_id="0") as run:
         assert record.active_run_tag() == {schema.PARENT: run.info.run_id}
         monkeypatch.setattr(record, "store_uri", lambda uri=None: uri or "http://elsewhere")
         assert record.active_run_tag() == {}
