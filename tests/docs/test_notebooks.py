@@ -44,6 +44,6 @@ def test_a_keyword_that_does_not_exist_is_found(tmp_path: Path) -> None:
 def test_a_notebook_runs(notebook: Path, tmp_path: Path) -> None:
     """Callbacks print into the notebook, progress is shown in one display, and a figure is drawn."""
     outputs = [output for cell in run(code_cells(notebook), tmp_path) for output in cell]
-    assert re.search(r"^(epoch \d|\d+ s: \d+ done)", printed(outputs), re.MULTILINE)
+    assert re.search(r"^(epoch \d|\d+ s: \d+ finished)", printed(outputs), re.MULTILINE)
     assert any("</progress>" in shown for shown in displayed(outputs, "text/html"))
     assert displayed(outputs, "image/svg+xml")
