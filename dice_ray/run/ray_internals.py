@@ -225,6 +225,64 @@ def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Itera
         manager._actor_start_failed, manager._actor_task_failed = at_start, at_work
 
 
+@contextmanager
+def starting_actors_kept() -> Iterator[None]:
+    """Within the block, Ray Tune keeps an actor that is starting when its trial is given another one.
+
+    Ray 2.60: with `reuse_actors`, an actor that an ended trial has freed goes to the trial that waits, and Tune removes
+    the one that was starting for that. Here it is left to start, and then goes to the next trial that waits. Without
+    it: a machine that joins gets no trial as long as trials end more often than an actor takes to start there.
+    """
+    from ray.tune.execution.tune_controller import TuneController
+
+    controller: Any = TuneController
+    names = ("_maybe_reuse_cached_actor", "_actor_started", "_actor_failed", "_cleanup_cached_actors")
+    reuse, started, failed, clean_up = originals = [getattr(controller, name) for name in names]
+    kept: dict[Any, Any] = {}  # from actors that are starting for no trial to the resources that they hold
+
+    def reuse_and_keep(self: Any, trial: Any) -> bool:
+        actor, resources = self._trial_to_actor.get(trial), trial.placement_group_factory
+        can_reuse = self._actor_cache.has_cached_object(resources) and trial not in self._resetting_trials
+        if can_reuse and self._actor_manager.is_actor_started(
+            actor
+        ):  # it has its resources, and may still be in `setup`
+            del self._trial_to_actor[trial], self._actor_to_trial[actor]
+            kept[actor] = resources
+        return bool(reuse(self, trial))
+
+    def started_for_none(self: Any, actor: Any, *arguments: Any, **options: Any) -> None:
+        if actor not in kept:
+            started(self, actor, *arguments, **options)
+            return
+        self._started_actors.add(actor)
+        if not self._actor_cache.cache_object(kept.pop(actor), actor):
+            self._remove_actor(actor)
+
+    def failed_for_none(self: Any, actor: Any, exception: Exception) -> None:
+        if kept.pop(actor, None) is None:
+            failed(self, actor, exception)
+            return
+        actor.set_on_stop(None)
+        actor.set_on_error(None)
+        self._actor_manager.remove_actor(actor, kill=False)
+        self._actor_stopped(actor)
+
+    def clean_up_kept(self: Any, force_all: bool = False) -> None:
+        if force_all or (self._search_alg.is_finished() and not self._staged_trials):
+            for actor in list(kept):
+                del kept[actor]
+                self._remove_actor(actor)
+        clean_up(self, force_all)
+
+    for name, method in zip(names, (reuse_and_keep, started_for_none, failed_for_none, clean_up_kept), strict=True):
+        setattr(controller, name, method)
+    try:
+        yield
+    finally:
+        for name, method in zip(names, originals, strict=True):
+            setattr(controller, name, method)
+
+
 def _coordinator() -> Any:
     import ray
 

@@ -238,7 +238,10 @@ class _Session:
         gc.collect()
         gc.freeze()
         try:
-            with ray_internals.out_of_memory_ends_a_trial_alone(memory_reason):
+            with (
+                ray_internals.out_of_memory_ends_a_trial_alone(memory_reason),
+                ray_internals.starting_actors_kept(),
+            ):
                 tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False

@@ -31,7 +31,9 @@ def why_not() -> str:
     """Why no machines can be made here; empty where they can be."""
     if os.geteuid():
         return "machines of namespaces need root"
-    if missing := [each for each in ("unshare", "nsenter", "ip", "mount", "hostname") if not shutil.which(each)]:
+    if missing := [
+        each for each in ("unshare", "setpriv", "nsenter", "ip", "mount", "hostname") if not shutil.which(each)
+    ]:
         return f"machines of namespaces need {', '.join(missing)}"
     if not Path("/dev/net/tun").exists():
         return "machines of namespaces need /dev/net/tun"
@@ -55,16 +57,14 @@ class Machine:
     environment: dict[str, str]
     _init: psutil.Process
 
-    @property
-    def prefix(self) -> list[str]:
-        """The words before a command that runs here."""
-        return ["nsenter", "--target", str(self._init.pid), *NAMESPACES, "--wd=" + str(self.shared)]
+    def prefix(self, folder: Path) -> list[str]:
+        """The words before a command that runs here in this folder."""
+        return ["nsenter", "--target", str(self._init.pid), *NAMESPACES, "env", f"--chdir={folder}"]
 
     def start(self, command: str, **options: Any) -> subprocess.Popen[str]:
         """Start a line of a shell."""
-        # `nsenter --wd` takes the folder of the outer file system: the same, until something is mounted over it.
-        inside = ["bash", "-c", f"cd {shlex.quote(str(self.shared))} && {command}"]
-        return subprocess.Popen([*self.prefix, *inside], env=self.environment, text=True, **options)
+        words = [*self.prefix(self.shared), "bash", "-c", command]
+        return subprocess.Popen(words, env=self.environment, text=True, **options)
 
     def run(self, command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         """Run a line of a shell to its end; `export` is kept for later ones."""
@@ -153,7 +153,19 @@ def _booted(name: str, addresses: Mapping[str, str], shared: Path) -> Iterator[p
         f"hostname {name} && ip link set lo up",
         "trap '' CHLD && echo booted && exec sleep infinity",  # the kernel buries what the first process ignores
     ]
-    boot = ["unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc", "sh", "-ec", "\n".join(steps)]
+    boot = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "unshare",
+        *NAMESPACES,
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-ec",
+        "\n".join(steps),
+    ]
     with subprocess.Popen(boot, stdout=subprocess.PIPE, text=True) as outer:
         try:
             assert outer.stdout is not None

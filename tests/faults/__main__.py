@@ -22,12 +22,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from tests.faults import clock, disks, folders, kills, stores, torn, user_code
+from tests.cluster.machines import why_not
+from tests.faults import clock, disks, folders, kills, networks, stores, torn, user_code
 from tests.faults.tries import Rows, Try
 
 RESULTS: Final = Path(".faults_cache/tries.jsonl")
 ROWS: Final[Rows] = {
-    name: row for part in (kills, disks, torn, stores, folders, user_code, clock) for name, row in part.ROWS.items()
+    name: row
+    for part in (kills, networks, disks, torn, stores, folders, user_code, clock)
+    for name, row in part.ROWS.items()
 }
 MOUNTING: Final = frozenset(name for part in (disks, folders) for name in part.ROWS)
 """Rows that mount file systems, in a namespace of their own: nothing of them is seen, or left, outside."""
@@ -49,7 +52,15 @@ def main() -> int:
     options.results.parent.mkdir(parents=True, exist_ok=True)
     if options.anew:
         options.results.unlink(missing_ok=True)
-    names = [name for name in ROWS if not options.only or any(text in name for text in options.only)]
+    asked = [name for name in ROWS if any(text in name for text in options.only or [""])]
+    reasons = {name: why_not() for name in networks.ROWS}
+    if not options.only:
+        reasons |= dict.fromkeys(networks.LONG, "20 tries take hours: name it with --only")
+    names = [name for name in asked if not reasons.get(name)]
+    for name in set(asked) - set(names):
+        print(f"{name}: skipped: {reasons[name]}")
+    if not names:
+        return 0
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda name: tried(name, options.tries, options.results), names))
     tries = {name: [each for row, each in stored(options.results) if row == name] for name in names}

@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 
 import psutil
 
+from dice_ray.metrics.catalogue import best_evaluation
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.schema import is_constant
 from dice_ray.tuning.ledger import Ledger, TrialOutcome
@@ -54,6 +55,7 @@ class Sweep:
         settings: Over `SETTINGS`.
         options: Of `tune` and of `resume`.
         environment: Of the driver, over the one of this process.
+        prefix: The words before a command that runs on the driver's machine.
     """
 
     folder: Path
@@ -65,6 +67,7 @@ class Sweep:
     options: tuple[str, ...] = ()
     only_tune: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -101,7 +104,7 @@ class Sweep:
         if not self.options:  # a cluster says itself what it has
             own["RAY_OVERRIDE_RESOURCES"] = json.dumps({"CPU": self.cpus})
         command = ["-c", PROGRAM, *words, *self.options]
-        with running(self.folder, {**own, **self.environment}, command) as driver:
+        with running(self.folder, {**own, **self.environment}, command, self.prefix) as driver:
             yield driver
 
     def finish(self) -> int:
@@ -196,7 +199,7 @@ def _points(ended: TrialOutcome) -> Iterator[tuple[str, int, str, float]]:
     for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
         yield from ((ended.id, step, name, value) for name, value in metrics.items() if not is_constant(name))
     if ended.curve:
-        step, score = max(ended.curve, key=lambda evaluation: evaluation[1])
+        step, score = ended.curve[best_evaluation([score for _, score in ended.curve], ended.metrics)]
         yield ended.id, step, "dev/best_f1", score
 
 
@@ -282,13 +285,13 @@ def fresh(folder: Path, make: Make = Sweep) -> Iterator[Sweep]:
 
 @contextmanager
 def running(
-    folder: Path, environment: Mapping[str, str], arguments: Sequence[str]
+    folder: Path, environment: Mapping[str, str], arguments: Sequence[str], prefix: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A Python process in a folder: nothing of it is left after the block."""
     with (
         (folder / "driver.txt").open("w") as output,
         subprocess.Popen(
-            [sys.executable, *arguments],
+            [*prefix, sys.executable, *arguments],
             cwd=folder,
             env=of_driver(environment),
             stdout=subprocess.DEVNULL,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import torn
+from tests.cluster.machines import why_not
+from tests.faults import networks, torn
 from tests.faults.__main__ import ROWS, append, figures, stored, table
 from tests.faults.tries import Try, sharing
 
@@ -27,6 +28,8 @@ def test_damage_is_never_read_as_other_values(name: str, tmp_path: Path) -> None
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in NO_RAY])
 def test_one_try(name: str, tmp_path: Path) -> None:
+    if name in networks.ROWS and why_not():
+        pytest.skip(why_not())
     file = tmp_path / "tries.jsonl"
     command = [sys.executable, "-m", "tests.faults", "--tries", "1", "--only", name, "--results", str(file)]
     ended = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
