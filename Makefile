@@ -58,7 +58,7 @@ test-browser: $(READY) ## Test the report page in Chromium (Debian's package chr
 test-cluster: $(READY) ## Follow docs/clusters.md on three machines, which are namespaces of this one; needs root
 	$(BIN)/pytest -m slow tests/cluster
 
-test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
+test-faults: $(READY) ## Try 53 kinds of faults 20 times each, about two hours, resumable; prints JSON last
 	$(BIN)/python -m tests.faults
 
 fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about half an hour on two cores

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,7 +202,7 @@ def _environment() -> dict[str, str]:
     }
 
 
-def wait_until(holds: Any, seconds: float) -> None:
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
     until = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < until, "it takes too long"
