@@ -6,72 +6,46 @@ import base64
 import hashlib
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from analysis.figures.base import INK, Figure
-from analysis.origin import Origin
-from analysis.tables.base import ReportTable
 from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from analysis.verdict.base import Card
 
-_FOLDER: Final = Path(__file__).with_name("templates")
-
-
-def page(
-    title: str,
-    cards: Sequence[Card],
-    summary: Sequence[str],
-    tables: Sequence[ReportTable],
-    figures: Sequence[Figure],
-    origins: Sequence[Origin],
-) -> str:
-    """The whole page.
-
-    Its content security policy forbids the browser to load anything, and to run any script but the page's own, which
-    is allowed by its hash.
-    """
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
-    template = _environment().get_template("page.html")
-    return template.render(
-        title=title,
-        cards=cards,
-        summary=summary,
-        tables=tables,
-        figures=figures,
-        origins=origins,
-        style=(_FOLDER / "page.css").read_text(encoding="utf-8"),
-        script=script,
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=metadata.version("dice-ray"),
-    )
-
-
-def fragment(cards: Sequence[Card], summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Verdict, summary and tables only, for a notebook."""
-    return _environment().get_template("fragment.html").render(cards=cards, summary=summary, tables=tables)
+def render(template: str, parts: Mapping[str, object]) -> str:
+    """A template with the fields of a report: `page.html`, or `fragment.html` for a notebook."""
+    return _environment().get_template(template).render(parts)
 
 
 @cache
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+    folder = Path(__file__).with_name("templates")
+    script = (folder / "page.js").read_text(encoding="utf-8")
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters |= {"plain": one_line, "inline": _inline, "breakable": _breakable}
+    environment.globals |= {
+        "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "script": script,
+        # The page's content security policy lets the browser load nothing, and run this script alone.
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "version": metadata.version("dice-ray"),
+    }
     return environment
 
 

@@ -146,7 +146,7 @@ class Report:
 
     def html(self) -> str:
         """The report as one page that needs no other file and no network."""
-        return html_page.page(self.title, self.cards, self.summary, self.tables, self.figures, self.origins)
+        return html_page.render("page.html", vars(self))
 
     def write(self, folder: Path) -> list[Path]:
         """Write the report and return the paths written, the HTML page first.
@@ -183,7 +183,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Summary and tables, for a notebook."""
-        return html_page.fragment(self.cards, self.summary, self.tables)
+        return html_page.render("fragment.html", vars(self))
 
 
 def _listed(folder: Path) -> set[tuple[str, str]]:

@@ -13,8 +13,9 @@ import pytest
 
 from analysis.figures.base import INK
 from analysis.figures.paper import ImbalanceBars
-from analysis.html_page import _inline, fragment, page
+from analysis.html_page import _inline
 from analysis.origin import Origin
+from analysis.report import Report
 from analysis.tables.base import ReportTable
 from analysis.verdict.base import Card
 
@@ -44,9 +45,14 @@ class Tags(HTMLParser):
         self.opened.append((tag, dict(attrs)))
 
 
+REPORT = Report(
+    NASTY, (TABLE,), (FIGURE, ImbalanceBars("other", "b", FIGURE.counts)), (NASTY,), (ORIGIN,), cards=(CARD,)
+)
+
+
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page(NASTY, [CARD], [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.counts)], [ORIGIN])
+    return REPORT.html()
 
 
 def test_nothing_of_the_data_becomes_markup(text: str) -> None:
@@ -56,7 +62,7 @@ def test_nothing_of_the_data_becomes_markup(text: str) -> None:
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
     escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=&#34;alert(2)&#34;&gt;"
     assert text.count(escaped) >= 13
-    assert "<script>" not in fragment([CARD], [NASTY], [TABLE])
+    assert "<script>" not in REPORT._repr_html_()
 
 
 def test_nothing_is_loaded_and_only_its_own_script_runs(text: str) -> None:
@@ -96,6 +102,6 @@ def test_numbers_stand_right_and_marks_are_classes(text: str) -> None:
 
 def test_the_page_says_how_to_run_it_again(text: str) -> None:
     assert "cp study.plan.yaml &#34;$runs/plan.yaml&#34;\ndice-ray resume study\n" in text
-    bare = page("a", [], [], [TABLE], [], [Origin("study", None, {})])
+    bare = Report("a", (TABLE,), origins=(Origin("study", None, {}),)).html()
     assert "The plan of study is not stored." in bare
     assert "dice-ray resume" not in bare
