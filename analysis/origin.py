@@ -58,20 +58,14 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
     frame = findings.frame
     parents = of_kind(frame, "sweep", "study")
     plans = findings.texts(parents, PLAN_FILE)
-    return tuple(
-        _of_others(parent)
-        if isinstance(parent.get(schema.tag_column(schema.COMPARED)), str)
-        else Origin(
-            str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]])
-        )
-        for _, parent in parents.iterrows()
-    )
-
-
-def _of_others(parent: pd.Series[Any]) -> Origin:
-    """The origin of a comparison of runs that other programs made."""
-    source, command = (str(parent[schema.tag_column(tag)]) for tag in (schema.COMPARED, schema.COMMAND))
-    return Origin(str(parent["id"]), None, {"runs": source}, command)
+    made = []
+    for _, parent in parents.iterrows():
+        id_, source = str(parent["id"]), parent.get(schema.tag_column(schema.COMPARED))
+        if isinstance(source, str):  # runs that other programs made
+            made.append(Origin(id_, None, {"runs": source}, str(parent[schema.tag_column(schema.COMMAND)])))
+        else:
+            made.append(Origin(id_, plans.get(id_), _facts(parent, frame[frame["parent"] == id_])))
+    return tuple(made)
 
 
 def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:

@@ -107,10 +107,11 @@ def findings_of(
     seed = _column(table, asked.seed) if asked.seed else _guessed_seed(table, settings, asked.arm)
     arm = _column(table, asked.arm) if asked.arm else _guessed_arm(table, settings, seed, by)
     keys = [arm, seed, *([by] if by else [])]
-    rows = table[~_is_missing(table[keys]).any(axis="columns")]
+    is_missing = table[keys].map(lambda value: pd.isna(value) or (isinstance(value, str) and not value.strip()))
+    rows = table[~is_missing.any(axis="columns")]
     arms, seeds = rows[arm].map(_as_name), _as_numbers(rows[seed])
     values, states = _values(rows[metric], metric_name, row_names), _states(rows)
-    _check(arms, rows[seed], values, states, arm, seed, metric_name)
+    _check(arms, arm, rows[seed], seed, values[states == "done"], metric_name)
     baseline = _baseline(arms, asked.baseline, arm)
     places = rows[by].map(_as_name) if by else None
     lower = direction == "minimize" if asked.lower_is_better is None and direction else asked.lower_is_better
@@ -128,7 +129,10 @@ def findings_of(
             "seed": seeds,
             "state": states.where(score.notna() | (states != "done"), "failed").replace("unfinished", None),
             schema.metric_column(label): score,
-            schema.tag_column(schema.FAILURE): _reasons(rows, states, score, metric_name),
+            schema.tag_column(schema.FAILURE): [
+                None if has_score else f"no finite value of {metric_name}" if state == "done" else f"its status is {of}"
+                for has_score, state, of in zip(score.notna(), states, _faulty_status(rows), strict=True)
+            ],
             **{schema.param_column(_short(each)): rows[each].map(_as_name) for each in settings},
         }
     )
@@ -140,10 +144,16 @@ def findings_of(
         cells.loc[group.index, schema.tag_column(schema.DIFFERING)] = _listed(differing) or None
     sentences = [
         _how(asked, arm, seed, baseline, by, len(rows), source),
-        *_left_out(table, rows, arm, seed),
         *(each for place, group in groups for each in _faults(group, label, baseline, rows[seed], str(place))),
-        *_direction(label, metric_name, direction),
     ]
+    if num := len(table) - len(rows):
+        sentences.insert(1, f"Left out: {counted(num, 'run')} without a value of {_short(arm)} or {_short(seed)}.")
+    if direction:
+        sentences.append(f"Which {metric_name} is better is that of the Optuna study: {direction}.")
+    elif label == metric_name and catalogue.metric(metric_name) == catalogue.Metric():
+        sentences.append(
+            f"A higher {metric_name} is taken as better: its name says nothing else (--lower-is-better says the other)."
+        )
     parent = {
         "id": name,
         "name": name,
@@ -199,14 +209,10 @@ def _as_name(value: object) -> str:
     return str(value).strip()
 
 
-def _is_missing(table: pd.DataFrame) -> pd.DataFrame:
-    return table.isna() | table.map(lambda value: isinstance(value, str) and not value.strip())
-
-
 def _is_measured(values: pd.Series[Any]) -> bool:
     """Whether a column of a table without families is a measurement: nearly each run has another fraction."""
     numbers = pd.to_numeric(values, errors="coerce").dropna()
-    return len(numbers) > 0 and bool((numbers % 1 != 0).any()) and 2 * numbers.nunique() > len(numbers)
+    return bool((numbers % 1 != 0).any()) and 2 * numbers.nunique() > len(numbers)
 
 
 def _chosen(table: pd.DataFrame, where: Mapping[str, str]) -> pd.DataFrame:
@@ -299,24 +305,10 @@ def _faulty_status(rows: pd.DataFrame) -> pd.Series[str]:
     return found
 
 
-def _reasons(rows: pd.DataFrame, states: pd.Series[str], score: pd.Series[float], metric: str) -> list[str | None]:
-    """Why a run has no score; None for one that has."""
-    return [
-        None if has_score else f"no finite value of {metric}" if state == "done" else f"its status is {of}"
-        for has_score, state, of in zip(score.notna(), states, _faulty_status(rows), strict=True)
-    ]
-
-
 def _check(
-    arms: pd.Series[str],
-    seeds: pd.Series[Any],
-    values: pd.Series[float],
-    states: pd.Series[str],
-    arm: str,
-    seed: str,
-    metric: str,
+    arms: pd.Series[str], arm: str, seeds: pd.Series[Any], seed: str, done: pd.Series[float], metric: str
 ) -> None:
-    """Check that there is something to compare.
+    """Check that there is something to compare; `done` are the values of the runs that finished.
 
     Raises:
         InputError: There is not.
@@ -324,13 +316,12 @@ def _check(
     if arms.nunique() < 2:
         found = f"{_short(arm)} is {arms.iloc[0]!r} in all" if len(arms) else f"no run has {_short(arm)} and a seed"
         raise InputError(f"a comparison must have two arms or more, and {found}")
-    done, lacking = int((states == "done").sum()), int(values[states == "done"].isna().sum())
-    if not done:
+    if done.empty:
         raise InputError(f"a comparison must have runs that finished, and none of {counted(len(arms), 'run')} has")
-    if 2 * lacking >= done:
+    if 2 * (lacking := int(done.isna().sum())) >= len(done):
         raise InputError(
-            f"{metric} must have a value in the runs that are compared, and {lacking} of {done} that finished lack it: "
-            "give another --metric, or choose the runs by --where COLUMN=VALUE"
+            f"{metric} must have a value in the runs that are compared, and {lacking} of {len(done)} that finished "
+            "lack it: give another --metric, or choose the runs by --where COLUMN=VALUE"
         )
     if seeds.nunique() < 2:
         raise InputError(_too_few_seeds(seed, seeds))
@@ -387,11 +378,6 @@ def _how(asked: Columns, arm: str, seed: str, baseline: str, by: str | None, num
     return f"Compared are {counted(num_runs, 'run')} of {source}, {', '.join(columns)}; baseline {baseline}{first}."
 
 
-def _left_out(table: pd.DataFrame, rows: pd.DataFrame, arm: str, seed: str) -> Iterator[str]:
-    if num := len(table) - len(rows):
-        yield f"Left out: {counted(num, 'run')} without a value of {_short(arm)} or {_short(seed)}."
-
-
 def _faults(cells: pd.DataFrame, metric: str, baseline: str, names: pd.Series[Any], place: str) -> Iterator[str]:
     """What is wrong with the runs of one place."""
     on = f"On {place}: " if place else ""
@@ -420,11 +406,3 @@ def _direction_of_optuna(table: pd.DataFrame, metric: str) -> str | None:
     found = set(values.map(lambda value: str(value).lower()))
     is_known = catalogue.metric(metric) != catalogue.Metric()
     return next(iter(found)) if not is_known and found in ({"minimize"}, {"maximize"}) else None
-
-
-def _direction(label: str, metric: str, of_optuna: str | None) -> Iterator[str]:
-    """Which way is better, of a metric that dice_ray does not know."""
-    if of_optuna:
-        yield f"Which {metric} is better is that of the Optuna study: {of_optuna}."
-    elif label == metric and catalogue.metric(metric) == catalogue.Metric():
-        yield f"A higher {metric} is taken as better: its name says nothing else (--lower-is-better says the other)."

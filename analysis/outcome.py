@@ -7,7 +7,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from analysis.comparison import comparisons
 from analysis.data_sets import sentence_over_data_sets
@@ -19,11 +18,6 @@ from analysis.verdict import verdicts
 from analysis.verdict.decision import Decision, decide
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
-
-_LONGEST: Final = 250
-"""MLflow's limit of a metric's name."""
-_LONGEST_READABLE: Final = 100
-"""The characters of place and arm before a hash."""
 
 
 def metrics(findings: Findings) -> dict[str, float]:
@@ -62,13 +56,11 @@ def _over_places(decisions: Sequence[Decision]) -> Iterator[str]:
             winners.setdefault(each.comparison.best.name, []).append(each.comparison.place)
     for name, by_standing in places.items():
         if {"better", "worse"} <= by_standing.keys():
-            yield f"{name} is better on {_list(by_standing['better'])} and worse on {_list(by_standing['worse'])}."
+            better, worse = (", ".join(by_standing[standing]) for standing in ("better", "worse"))
+            yield f"{name} is better on {better} and worse on {worse}."
     if len(winners) > 1:
-        yield f"Other arms win elsewhere: {'; '.join(f'{arm} on {_list(on)}' for arm, on in winners.items())}."
-
-
-def _list(places: Sequence[str]) -> str:
-    return ", ".join(places)
+        elsewhere = "; ".join(f"{arm} on {', '.join(on)}" for arm, on in winners.items())
+        yield f"Other arms win elsewhere: {elsewhere}."
 
 
 def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
@@ -88,16 +80,13 @@ def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
         name = short[parts]
         # A name from which nothing is left out stays when another arm is added.
         is_own = uses[name] == 1 or name == whole[parts]
-        if not is_own or not _is_accepted(name):
-            words = " ".join(re.findall(r"[\w-]+", " ".join(parts[1:])))[:_LONGEST_READABLE]
+        # MLflow may store metrics as files, and refuses a name that is not the shortest one of its path.
+        is_accepted = len(name) <= 250 and posixpath.normpath(name) == name
+        if not is_own or not is_accepted:
+            words = " ".join(re.findall(r"[\w-]+", " ".join(parts[1:])))[:100]
             name = f"{parts[0]}/{words}. {hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
         found[name] = value
     return found
-
-
-def _is_accepted(name: str) -> bool:
-    # MLflow may store metrics as files, and refuses a name that is not the shortest one of its path.
-    return len(name) <= _LONGEST and posixpath.normpath(name) == name
 
 
 def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
@@ -125,10 +114,8 @@ def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
         num_tied = 0 if best.num_reruns else int((scores(trials, best.metric) == best.score).sum())
         if num_tied > 1:
             yield f"{num_tied} trials have this very score."
-        criterion = (
-            f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
-        )
-        yield f"The search selected it by {criterion}; a study over seeds measures it on the test split."
+        criterion = f"the mean over {best.num_reruns} other seeds" if best.num_reruns else "this same score"
+        yield f"The search selected it by {criterion} on dev; a study over seeds measures it on the test split."
     if few := too_few(findings.frame):
         counts_by_loss = ", ".join(f"{loss} {num}" for loss, num in few.items())
         yield (

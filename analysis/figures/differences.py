@@ -13,9 +13,9 @@ import pandas as pd
 from analysis.comparison import Arm, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
-from analysis.formats import ScoreFormat, named, on_place
+from analysis.formats import named, on_place
 from analysis.frames import place_of
-from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Interval
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
 from analysis.verdict.over_seeds import is_one_search
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
@@ -30,54 +30,33 @@ _OFFSET = 0.22
 
 
 @dataclass(frozen=True)
-class _ForestRow:
-    """The difference of an arm to the baseline.
-
-    Attributes:
-        seeds: The interval over seeds, as in the table.
-        new_data: The interval on new data, as in the table; None if it is not known.
-        by_seed: The difference of each seed.
-        is_different: Whether the arm is told apart from the baseline.
-    """
-
-    arm: str
-    seeds: Interval
-    new_data: Interval | None
-    by_seed: tuple[float, ...]
-    is_different: bool
-
-
-@dataclass(frozen=True)
 class _Forest(Figure):
-    """The differences of the arms to the baseline, the largest gain first.
+    """The differences of the arms to the baseline, as the table has them.
 
     Attributes:
-        score_format: That of the table. The sizes of the differences do not show whether the scores are shares.
+        rows: The compared arms with their difference over seeds, the largest gain first.
     """
 
-    metric: str
-    baseline: str
-    score_format: ScoreFormat
-    rows: tuple[_ForestRow, ...]
-    at_threshold: str = ""
-    care: float = 0.0
+    compared: Comparison
+    rows: tuple[tuple[Arm, Difference], ...]
 
     is_first: ClassVar[bool] = True
 
     @property
     def caption(self) -> str:
-        band = " Band: differences that do not matter." if self.care else ""
-        has_new_data = any(row.new_data for row in self.rows)
+        metric, baseline = f"{self.compared.metric}{self.compared.where_scored}", self.compared.baseline
+        band = " Band: differences that do not matter." if self.compared.care else ""
+        has_new_data = any(arm.new_data for arm, _ in self.rows)
         second = " Thin: the interval on new data, for other seeds and other test items." if has_new_data else ""
         return (
-            f"{self.metric}{self.at_threshold} minus that of {self.baseline}. Diamond and thick line: the "
-            f"mean over seeds and its interval, Holm-corrected as in the table.{second} Dots: the seeds. Grey: not "
-            f"significantly different from {self.baseline}, which takes at least {FEW_SEEDS} seeds.{band}"
+            f"{metric} minus that of {baseline}. Diamond and thick line: the mean over seeds and its interval, "
+            f"Holm-corrected as in the table.{second} Dots: the seeds. Grey: not significantly different from "
+            f"{baseline}, which takes at least {FEW_SEEDS} seeds.{band}"
         )
 
     @property
     def alt(self) -> str:
-        return f"{self.title}: {'; '.join(map(self._words, self.rows))}."
+        return f"{self.title}: {'; '.join(self._words(*row) for row in self.rows)}."
 
     @property
     def height(self) -> float:
@@ -86,63 +65,43 @@ class _Forest(Figure):
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
         axes.axvline(0, color=QUIET, linewidth=0.8)
-        if self.care:
-            axes.axvspan(-self.care, self.care, color=QUIET, alpha=0.15, linewidth=0)
-        for number, row in enumerate(self.rows):
-            color = COLORS[0] if row.is_different else QUIET
-            above = [number - _OFFSET] * len(row.by_seed)
-            axes.plot(row.by_seed, above, "o", color=color, markersize=3, alpha=0.8, markeredgewidth=0, zorder=3)
-            for interval, y, width in ((row.seeds, number, 2.2), (row.new_data, number + _OFFSET, 0.8)):
-                if interval and not math.isnan(interval.low):
-                    axes.plot(
-                        [interval.low, interval.high], [y, y], color=color, linewidth=width, solid_capstyle="butt"
-                    )
-            (mean,) = axes.plot(row.seeds.mean, number, "D", color=color, markersize=5.5, zorder=4)
-            on_hover(mean, self._words(row))
-        axes.set_yticks(range(len(self.rows)), [row.arm for row in self.rows])
+        if care := self.compared.care:
+            axes.axvspan(-care, care, color=QUIET, alpha=0.15, linewidth=0)
+        for number, (arm, difference) in enumerate(self.rows):
+            color = COLORS[0] if arm.decisive and arm.decisive.is_significant else QUIET
+            above = [number - _OFFSET] * len(arm.by_seed)
+            axes.plot(arm.by_seed, above, "o", color=color, markersize=3, alpha=0.8, markeredgewidth=0, zorder=3)
+            for each, y, width in ((difference, number, 2.2), (arm.new_data, number + _OFFSET, 0.8)):
+                if each and not math.isnan(each.interval.low):
+                    ends = [each.interval.low, each.interval.high]
+                    axes.plot(ends, [y, y], color=color, linewidth=width, solid_capstyle="butt")
+            (mean,) = axes.plot(difference.interval.mean, number, "D", color=color, markersize=5.5, zorder=4)
+            on_hover(mean, self._words(arm, difference))
+        axes.set_yticks(range(len(self.rows)), [arm.name for arm, _ in self.rows])
         axes.set_ylim(len(self.rows) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        label_in(self.score_format, axes.xaxis, f"{self.metric} minus {self.baseline}")
+        # In the format of the scores: the sizes of differences do not show whether the scores are shares.
+        label_in(self.compared.score_format, axes.xaxis, f"{self.compared.metric} minus {self.compared.baseline}")
 
-    def _words(self, row: _ForestRow) -> str:
-        bounds = self.score_format.show_bounds(row.new_data, "+") if row.new_data else ""
+    def _words(self, arm: Arm, difference: Difference) -> str:
+        show = self.compared.score_format
+        bounds = show.show_bounds(arm.new_data.interval, "+") if arm.new_data else ""
         new_data = f", on new data {bounds}" if bounds else ""  # one seed has no interval
-        return f"{row.arm} {self.score_format.show_interval(row.seeds, '+')}{new_data}"
+        return f"{arm.name} {show.show_interval(difference.interval, '+')}{new_data}"
 
 
 def forests(findings: Findings) -> list[Figure]:
     """For each data set, encoder and variant of a study with two arms or more."""
     figures: list[Figure] = []
     for name, compared in named("forest", comparisons(findings)):
-        rows = [row for arm in compared.arms if (row := _forest_row(arm))]
+        rows = [(arm, of) for arm in compared.primary if (of := arm.difference) and of.interval.num]
         if rows:
-            rows.sort(key=lambda row: -gain(compared.metric, row.seeds.mean))
+            rows.sort(key=lambda row: -gain(compared.metric, row[1].interval.mean))
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
-            figures.append(
-                _Forest(
-                    name,
-                    title,
-                    compared.metric,
-                    compared.baseline,
-                    compared.score_format,
-                    tuple(rows),
-                    compared.where_scored,
-                    compared.care,
-                )
-            )
+            figures.append(_Forest(name, title, compared, tuple(rows)))
     return figures
-
-
-def _forest_row(arm: Arm) -> _ForestRow | None:
-    """The row of an arm at the declared threshold that has a difference to the baseline."""
-    if not arm.is_primary or not arm.difference or not arm.difference.interval.num:
-        return None
-    new_data = arm.new_data.interval if arm.new_data else None
-    return _ForestRow(
-        arm.name, arm.difference.interval, new_data, arm.by_seed, bool(arm.decisive and arm.decisive.is_significant)
-    )
 
 
 _LABELS = 0.5

@@ -64,7 +64,7 @@ def test_a_comparison() -> None:
             comparisons(found),
         )
         assert isinstance(forest, _Forest)
-        rows = [row.arm for row in forest.rows]
+        rows = [arm.name for arm, _ in forest.rows]
         marks = {(row, mark) for (row, _), mark in table.marks.items()}
         shown = table.data["arm"].tolist(), marks, _best_first(compared, {*MEANS})
         orders.append((*shown, rows, made.outcome, made.use, made.answer, made.best and made.best[0]))

@@ -31,12 +31,9 @@ def test_each_arm_has_its_difference_once_with_the_intervals_of_the_table() -> N
     findings = study(cells())
     (figure,) = forests(findings)
     assert isinstance(figure, _Forest)
-    arms = {arm.name: arm for arm in comparisons(findings)[0].arms}
-    assert [(row.arm, row.is_different) for row in figure.rows] == [("dice", True), ("a<b", False)]
-    for row in figure.rows:
-        difference = arms[row.arm].difference
-        assert difference is not None
-        assert (row.seeds, row.by_seed) == (difference.interval, arms[row.arm].by_seed)
+    assert [(arm.name, difference.is_significant) for arm, difference in figure.rows] == [("dice", True), ("a<b", False)]
+    assert {arm for arm, _ in figure.rows} < {*comparisons(findings)[0].arms}
+    assert all(arm.is_primary for arm, _ in figure.rows)
     assert not forests(study(cells()[:5]))
 
 
@@ -49,8 +46,9 @@ def test_the_picture_has_its_numbers_as_text() -> None:
     assert second.startswith("a&lt;b -0.40 [")
     assert "<!-- test/f1 minus plain (%) -->" in figure.svg()
     assert isinstance(figure, _Forest)
-    of_one_seed = replace(figure.rows[0], new_data=replace(figure.rows[0].seeds, low=math.nan, high=math.nan))
-    assert "new data" not in replace(figure, rows=(of_one_seed,)).alt
+    (arm, difference), _ = figure.rows
+    of_one_seed = replace(arm, new_data=difference.untested)
+    assert "new data" not in replace(figure, rows=((of_one_seed, difference),)).alt
 
 
 def test_scores_that_are_not_shares_are_written_as_in_the_table() -> None:
