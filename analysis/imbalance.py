@@ -53,7 +53,8 @@ def _imbalance(inspections: Sequence[Inspection]) -> ReportTable:
         frame = frame.drop(columns=[name for name in frame if "paper" in str(name)])
     else:
         notes.append("The paper counts its own training splits; files with another part of the data have other counts.")
-    return ReportTable("imbalance", "Negatives and positives of the training split", frame, _shown(frame), tuple(notes))
+    title = "Negatives and positives of the training split"
+    return ReportTable("imbalance", title, frame, frame.map(_shown), tuple(notes))
 
 
 def _splits(inspections: Sequence[Inspection]) -> ReportTable:
@@ -85,7 +86,7 @@ def _splits(inspections: Sequence[Inspection]) -> ReportTable:
         if not line.startswith("data:")
     ]
     notes.append("Lengths are per record; a duplicate has the content of an earlier record of its split.")
-    return ReportTable("splits", "Splits", frame, _shown(frame), tuple(notes))
+    return ReportTable("splits", "Splits", frame, frame.map(_shown), tuple(notes))
 
 
 def _labels(inspections: Sequence[Inspection]) -> ReportTable:
@@ -101,19 +102,15 @@ def _labels(inspections: Sequence[Inspection]) -> ReportTable:
     frame = pd.DataFrame(rows, columns=["data", "label", *names, "share of train"])
     frame = frame.astype(dict.fromkeys(names, "Int64"))
     first = frame.groupby("data", sort=False).head(_NUM_LABELS)
-    shown = _shown(first.drop(columns="share of train"))
+    shown = first.drop(columns="share of train").map(_shown)
     shown["train (%)"] = [f"{100 * share:.2f}" for share in first["share of train"]]
     left_out = len(frame) - len(first)
     notes = (f"The first {_NUM_LABELS} labels of each; labels.csv has {left_out} more.",) if left_out else ()
     return ReportTable("labels", "Labels", frame, shown, notes)
 
 
-def _shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The cells as text: integers with commas, ratios with two decimals, an empty string for missing values."""
-    return pd.DataFrame({name: [_cell(value) for value in frame[name]] for name in frame}, frame.index)
-
-
-def _cell(value: object) -> str:
+def _shown(value: object) -> str:
+    """A cell as text: an integer with commas, a ratio with two decimals, an empty string for a missing value."""
     if value is None or value is pd.NA or value != value:
         return ""
     if isinstance(value, float):

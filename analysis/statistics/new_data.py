@@ -105,8 +105,6 @@ def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floati
 _CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
 """From `counts_I3` (true positives, false positives, false negatives) to `parts_I2`, what each item adds to the
 numerator and denominator of the score."""
-_ROUNDING: Final = 1e-6
-"""The difference to the stored score that is allowed as rounding error."""
 
 
 def _of_all_counts(counts: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -146,9 +144,6 @@ def _of_metric(metric: str, costs: tuple[float, float] | None) -> tuple[_CountsT
     if beta:
         forms[name] = _weighted((1 + beta**2, 0, 0), (1 + beta**2, 1, beta**2))
     return (forms[name],) if name in forms else ()
-
-
-_SCORES: Final[tuple[_CountsToParts, ...]] = (_of_all_counts, _of_each_item_or_none, _of_each_item)
 
 
 @dataclass(frozen=True)
@@ -194,9 +189,10 @@ def item_parts(
     counts = {id_: table[columns].to_numpy(float) for id_, table in known.items()}
     # Cells of an older version lack the documents of the same items.
     documents = next((table[schema.DOCUMENT].to_numpy() for table in known.values() if schema.DOCUMENT in table), None)
-    for parts_of in (*_of_metric(metric, costs), *_SCORES):
+    for parts_of in (*_of_metric(metric, costs), _of_all_counts, _of_each_item_or_none, _of_each_item):
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
-        if all(abs(float(_ratio(parts_I2.sum(0))) - scores[id_]) <= _ROUNDING for id_, parts_I2 in parts.items()):
+        # Up to rounding.
+        if all(abs(float(_ratio(parts_I2.sum(0))) - scores[id_]) <= 1e-6 for id_, parts_I2 in parts.items()):
             return ItemParts(parts if documents is None else {id_: _summed(of, documents) for id_, of in parts.items()})
     return ItemParts({}, "the counts of the test items do not give the stored score")
 

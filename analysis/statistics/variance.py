@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from analysis.statistics.intervals import ALPHA, NO_SPREAD, Interval
 
-_HIGHEST_F: Final = 1e6
-"""Of a larger statistic no interval is computed: the interaction is rounding error, and scipy has no value."""
 LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x settings", "residual"
 
 
@@ -66,7 +63,7 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),
     ):
-        if variance * repeated >= _HIGHEST_F * squares:
+        if variance * repeated >= 1e6 * squares:  # the interaction is rounding error, and scipy has no value
             continue
         freedom = (size - 1, (num_arms - 1) * (num - 1))
         low, high = (

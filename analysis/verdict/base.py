@@ -169,11 +169,10 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
     """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
+    seeds, arms = counted(more.num, "seed") if more.num else "more seeds", ", ".join(more.arms)
     if Declared.in_frame(findings.frame).compared_by:
-        of = f" of {', '.join(more.arms)}" if more.arms else " of each arm"
-        return f"{counted(more.num, 'seed') if more.num else 'more seeds'}{of}", False
+        return f"{seeds} of {arms or 'each arm'}", False
     try:
         return shlex.join(more.words(parent_tag(findings.frame, schema.COMMAND))), True
     except RunError:
-        of = f" of {', '.join(more.arms)}" if more.arms else ""
-        return f"the same study with {counted(more.num, 'seed') if more.num else 'more seeds'}{of}", False
+        return f"the same study with {seeds}{f' of {arms}' if arms else ''}", False

@@ -18,9 +18,7 @@ from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
 
 _ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
-_NO_SEEDS: Final = "no number of seeds: more test items, or runs that differ less from seed to seed"
 _NOTHING_SHOWN: Final = ("nothing", "useless", "too_few_seeds")
-_CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
 def over_seeds(made: Decision) -> Verdict:
@@ -28,7 +26,8 @@ def over_seeds(made: Decision) -> Verdict:
     comparison, arms = made.comparison, [arm for arm in made.comparison.arms if arm.name != CONSTANT and arm.score.num]
     one_search, is_flawed = is_one_search(comparison), any(each.is_passed is False for each in comparison.controls)
     differing = [*_differing(comparison)]
-    warnings = [_ONE_SEARCH] * one_search + [_CONTROL_FAILED] * is_flawed + differing
+    failed = ["CONTROL FAILED: no difference here is evidence about a loss"] * is_flawed
+    warnings = [*[_ONE_SEARCH] * one_search, *failed, *differing]
     use = _arm_to_use(made)
     if made.recommended:
         use += " (the settings that its search found, not the loss)" * one_search
@@ -63,7 +62,9 @@ def over_seeds(made: Decision) -> Verdict:
         metrics={name: value for name, value in metrics.items() if not math.isnan(value)},
         best=(best.name, next(float(arm.score.mean) for arm in arms if arm.name == best.name)) if best else None,
         more=made.more,
-        settle="" if made.more or made.outcome != "open" or not comparison.care else _NO_SEEDS,
+        settle="no number of seeds: more test items, or runs that differ less from seed to seed"
+        if made.outcome == "open" and comparison.care and not made.more
+        else "",
         cells=comparison.cells,
         num_in_card=len(in_card),
     )
@@ -140,10 +141,12 @@ def _sentences(made: Decision) -> Iterator[str]:
     if made.outcome in _NOTHING_SHOWN:
         yield _of_levels(comparison)
         return
-    if comparison.care and (shown := [arm for arm in made.standing("better") if not _is_by_care(arm, comparison)]):
-        yield f"Better, but not shown to be by more than {_care_in_words(comparison)}: {_names(shown)}."
-    if comparison.care and (shown := made.standing("no_worse")):
-        yield f"No worse than {baseline} by more than {_care_in_words(comparison)}: {_names(shown)}."
+    if care := comparison.care:
+        better = made.standing("better")
+        if barely := [arm for arm in better if not (arm.decisive and arm.decisive.gain.low > care)]:
+            yield f"Better, but not shown to be by more than {_care_in_words(comparison)}: {_names(barely)}."
+        if no_worse := made.standing("no_worse"):
+            yield f"No worse than {baseline} by more than {_care_in_words(comparison)}: {_names(no_worse)}."
     if equal := made.standing("equal") if made.outcome != "settled" else []:
         yield f"Equal to {baseline} within {_care_in_words(comparison)}: {_names(equal)}."
     here = [arm for arm in comparison.primary if arm.new_data and arm.difference and arm.difference.is_significant]
@@ -197,8 +200,7 @@ def _of_decision(made: Decision) -> Iterator[str]:
 
 def _of_levels(comparison: Comparison) -> str:
     """The scores of the baseline and the constant predictor."""
-    show = comparison.score_format
-    row = comparison.reference
+    show, row = comparison.score_format, comparison.reference
     levels = [f"{row.name} has {show.show_interval(row.score) or 'no score'}"]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
     return f"{show.heading(comparison.metric)}: {', '.join(levels)}."
@@ -247,21 +249,17 @@ def _arm_to_use(made: Decision) -> str:
         return "not known yet"
     if made.recommended:
         return _names(made.recommended, " or ")
-    if not is_useful(made.comparison.reference, comparison):
+    row = comparison.reference
+    if not is_useful(row, comparison):
         return f"no arm: {baseline} is not better than the {CONSTANT}"
     if made.outcome == "untested":
         return f"not known: {_names(made.standing('untested'))} cannot be tested"
-    row = made.comparison.reference.name
     if made.outcome == "settled" and not made.standing("worse"):
-        return f"{row}, or whichever is cheaper: they are equal within {_care_in_words(comparison)}"
+        return f"{row.name}, or whichever is cheaper: they are equal within {_care_in_words(comparison)}"
     reason = "can be recommended instead" if made.outcome == "flawed" else "is shown to be better"
-    num = made.comparison.reference.collapsed or 0
-    caution = (
-        f"; but {num} of its {counted(made.comparison.reference.score.num, 'run')} predict one class only"
-        if num
-        else ""
-    )
-    return f"{row}, since no arm {reason}{caution}"
+    runs = counted(row.score.num, "run")
+    caution = f"; but {row.collapsed} of its {runs} predict one class only" if row.collapsed else ""
+    return f"{row.name}, since no arm {reason}{caution}"
 
 
 def _names(rows: Sequence[Arm], last: str = ", ") -> str:
@@ -279,10 +277,6 @@ def _show(comparison: Comparison, value: float, sign: str = "+") -> str:
     return comparison.score_format.show(value, sign)
 
 
-def _is_by_care(arm: Arm, comparison: Comparison) -> bool:
-    return arm.decisive is not None and arm.decisive.gain.low > comparison.care
-
-
 def _care_in_words(comparison: Comparison) -> str:
     return f"{comparison.declared.care:g}"
 
@@ -292,9 +286,8 @@ def _care(made: Decision) -> str:
     comparison = made.comparison
     if comparison.care:
         return f"differences of more than {_care_in_words(comparison)} (declared)"
-    half = (
-        (made.comparison.reference.score.high - made.comparison.reference.score.low) / 2 if made.standings else math.nan
-    )
+    score = comparison.reference.score
+    half = (score.high - score.low) / 2 if made.standings else math.nan
     if math.isnan(half) or comparison.declared.compared_by:
         return ""
     if comparison.score_format.percent and half > 0.05:  # a baseline that learns with some seeds only

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -31,7 +30,10 @@ def test_each_arm_has_its_difference_once_with_the_intervals_of_the_table() -> N
     findings = study(cells())
     (figure,) = forests(findings)
     assert isinstance(figure, _Forest)
-    assert [(arm.name, difference.is_significant) for arm, difference in figure.rows] == [("dice", True), ("a<b", False)]
+    assert [(arm.name, difference.is_significant) for arm, difference in figure.rows] == [
+        ("dice", True),
+        ("a<b", False),
+    ]
     assert {arm for arm, _ in figure.rows} < {*comparisons(findings)[0].arms}
     assert all(arm.is_primary for arm, _ in figure.rows)
     assert not forests(study(cells()[:5]))
