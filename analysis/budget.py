@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -41,15 +41,7 @@ from analysis.frames import (
     test_per_train,
 )
 from analysis.statistics.best_of_n import best_of, crossed_errors, one_seed_errors, pseudo_values
-from analysis.statistics.intervals import (
-    FEW_SEEDS,
-    NO_SPREAD,
-    Difference,
-    Interval,
-    fitting,
-    holm_of,
-    interval_around,
-)
+from analysis.statistics.intervals import FEW_SEEDS, NO_SPREAD, Difference, Interval, fitting, holm_of, interval_around
 from analysis.statistics.variance import deviations
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -58,7 +50,6 @@ _FEW_SETTINGS: Final = 20
 """With fewer settings of one seed each no arm is called better."""
 _FEW_CROSSED: Final = 6
 """The same of a crossed study: a third of fewer is one, and of one setting a search chooses nothing."""
-BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,7 @@ class AtBudget:
         return self.outcome in ("no_difference", "different")
 
     @property
-    def outcome(self) -> BudgetOutcome:
+    def outcome(self) -> Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]:
         if len(self.arms) < 2:
             return "nothing"
         num_scored = len(self.arms) * self.num_draws * self.num_seeds - sum(self.num_failed.values())

@@ -101,7 +101,7 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Control:
+class _Control:
     """What should not differ from the baseline, and shows how large differences are that no loss makes.
 
     In a tuned study it has the baseline's loss with the other settings of a tuned arm: the search alone differs. With
@@ -163,7 +163,7 @@ class Comparison:
     test_per_train: float
     why_not: str
     num_replaced: int
-    controls: tuple[Control, ...] = ()
+    controls: tuple[_Control, ...] = ()
     num_units: int = 0
     better_untuned: tuple[str, ...] = ()
 
@@ -358,11 +358,11 @@ def _arm(
     return arm
 
 
-def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> Control:
+def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> _Control:
     scored, ratio, limits = by_seed(values, runs["seed"]), baseline.test_per_train, baseline.limits
     difference = paired_difference(scored, baseline.scores, ratio, limits)
     has_own_seeds = not scored.keys() & baseline.scores.keys()
-    return Control(arm, t_interval(list(scored.values()), ratio, limits), difference, has_own_seeds)
+    return _Control(arm, t_interval(list(scored.values()), ratio, limits), difference, has_own_seeds)
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

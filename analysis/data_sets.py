@@ -17,7 +17,7 @@ from dice_ray.tracking import schema
 
 
 @dataclass(frozen=True)
-class OverDataSets:
+class _OverDataSets:
     """An arm against the baseline over data sets.
 
     Attributes:
@@ -60,7 +60,7 @@ class OverDataSets:
         return float(np.sum(stats.rankdata(np.abs(self.means)) * np.sign(self._gains))) > 0
 
 
-def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
+def over_data_sets(compared: Sequence[Comparison]) -> list[_OverDataSets]:
     """Each arm against the baseline; none unless all have the same baseline, on two data sets or more.
 
     None either if a data set is compared by several metrics.
@@ -89,7 +89,7 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
             from scipy import stats
 
             p = float(stats.wilcoxon(means).pvalue)
-        arms.append(OverDataSets(name, tuple(means), least, p, lower_is_better=compared[0].lower_is_better))
+        arms.append(_OverDataSets(name, tuple(means), least, p, lower_is_better=compared[0].lower_is_better))
     return [replace(arm, holm_p=p) for arm, p in zip(arms, holm([arm.p for arm in arms]), strict=True)]
 
 

@@ -33,7 +33,7 @@ def parent_tag(frame: pd.DataFrame, tag: str) -> str:
     return str(tags.iloc[-1])
 
 
-def of_kind(frame: pd.DataFrame, *kinds: RunKind) -> pd.DataFrame:
+def of_kind(frame: pd.DataFrame, *kinds: _RunKind) -> pd.DataFrame:
     """The runs of these kinds."""
     return frame[frame["kind"].isin(kinds)]
 
@@ -198,9 +198,9 @@ def by_seed(values: pd.Series[float], seeds: pd.Series[int]) -> dict[int, float]
     return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True) if not math.isnan(value)}
 
 
-RunKind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
+_RunKind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
 """`run`, trained alone; `sweep`, its trials and their reruns with other seeds; `study` and its cells."""
-ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
+_ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
 """From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
 
 
@@ -218,7 +218,7 @@ class Findings:
     """
 
     frame: pd.DataFrame
-    texts: ReadTexts = lambda runs, file: {}
+    texts: _ReadTexts = lambda runs, file: {}
     read_curves: Callable[[], pd.DataFrame] = lambda: pd.DataFrame(columns=["id", "step", "metric", "value"])
     ranked: tuple[str, ...] = ()
     rerun_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -298,7 +298,10 @@ class Findings:
                 if missing := {index, *columns} - set(table):
                     names = ", ".join(sorted(missing))
                     raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
-                _check_numbers(table.drop(columns=[index, schema.DOCUMENT, "text"], errors="ignore"))
+                numbers = table.drop(columns=[index, schema.DOCUMENT, "text"], errors="ignore")
+                numbers.astype("float64")  # which raises a ValueError for a text
+                if numbers.isna().any(axis=None):  # a file that was cut short may lack the last ones
+                    raise ValueError("a number is missing")
             tables[id_] = table.set_index(index)
         return tables
 
@@ -312,10 +315,3 @@ def _naming_damage(file: str, id_: str) -> Iterator[None]:
         raise RunError(
             f"{file} of the run {id_} must be as dice_ray wrote it, but is damaged: {reason_of(error)}"
         ) from error
-
-
-def _check_numbers(table: pd.DataFrame) -> None:
-    """Raise a ValueError if a cell is no number: a file that was cut short may lack the last ones."""
-    table.astype("float64")
-    if table.isna().any(axis=None):
-        raise ValueError("a number is missing")

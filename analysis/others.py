@@ -107,10 +107,13 @@ def findings_of(
     seed = _column(table, asked.seed) if asked.seed else _guessed_seed(table, settings, asked.arm)
     arm = _column(table, asked.arm) if asked.arm else _guessed_arm(table, settings, seed, by)
     keys = [arm, seed, *([by] if by else [])]
-    is_missing = table[keys].map(lambda value: pd.isna(value) or (isinstance(value, str) and not value.strip()))
-    rows = table[~is_missing.any(axis="columns")]
+    is_blank = table[keys].map(lambda value: isinstance(value, str) and not value.strip())
+    rows = table[~(table[keys].isna() | is_blank).any(axis="columns")]
     arms, seeds = rows[arm].map(_as_name), _as_numbers(rows[seed])
-    values, states = _values(rows[metric], metric_name, row_names), _states(rows)
+    values, status = _values(rows[metric], metric_name, row_names), _faulty_status(rows)
+    states = status.str.lower().map(
+        lambda each: "failed" if each in _BROKEN else "unfinished" if each in _RUNNING else "done"
+    )
     _check(arms, arm, rows[seed], seed, values[states == "done"], metric_name)
     baseline = _baseline(arms, asked.baseline, arm)
     places = rows[by].map(_as_name) if by else None
@@ -131,7 +134,7 @@ def findings_of(
             schema.metric_column(label): score,
             schema.tag_column(schema.FAILURE): [
                 None if has_score else f"no finite value of {metric_name}" if state == "done" else f"its status is {of}"
-                for has_score, state, of in zip(score.notna(), states, _faulty_status(rows), strict=True)
+                for has_score, state, of in zip(score.notna(), states, status, strict=True)
             ],
             **{schema.param_column(_short(each)): rows[each].map(_as_name) for each in settings},
         }
@@ -290,14 +293,8 @@ def _values(column: pd.Series[Any], metric: str, row_names: Sequence[str]) -> pd
     return numbers.replace([float("inf"), float("-inf")], float("nan"))
 
 
-def _states(rows: pd.DataFrame) -> pd.Series[str]:
-    """done, failed or unfinished; done where the table has no status."""
-    status = _faulty_status(rows).str.lower()
-    return status.map(lambda each: "failed" if each in _BROKEN else "unfinished" if each in _RUNNING else "done")
-
-
 def _faulty_status(rows: pd.DataFrame) -> pd.Series[str]:
-    """The status of each run that failed or has not ended; empty for the others."""
+    """The status of each run that failed or has not ended; empty for the others, and where the table has none."""
     found = pd.Series("", rows.index)
     for column in (each for each in _STATES if each in rows):
         status = rows[column].astype("str")

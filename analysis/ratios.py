@@ -22,7 +22,7 @@ PR_AUC: Final = "PR-AUC"
 
 
 @dataclass(frozen=True)
-class Reading:
+class _Reading:
     """One score of the arms by the number of negatives for each positive: the intervals of the tables of the ratios.
 
     Attributes:
@@ -77,13 +77,13 @@ class ByRatio:
         return self._decision.tuned.strip()
 
     @property
-    def readings(self) -> tuple[Reading, ...]:
+    def readings(self) -> tuple[_Reading, ...]:
         """The readings that the runs store: only tasks of two classes have a threshold and PR-AUC."""
         areas = () if self.metric.endswith("/pr_auc") else (PR_AUC,)
         made = map(self._reading, (self.plain, self.tuned, *areas))
         return tuple(reading for reading in made if reading.scores)
 
-    def _reading(self, name: str) -> Reading:
+    def _reading(self, name: str) -> _Reading:
         scores: dict[str, dict[float, Interval]] = {}
         significantly: dict[tuple[str, float], Literal["better", "worse"]] = {}
         for ratio, compared in self.comparisons.items():
@@ -99,7 +99,7 @@ class ByRatio:
         order = sorted(
             scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -catalogue.gain(metric, means[arm]))
         )
-        return Reading(name, metric, {arm: scores[arm] for arm in order}, significantly)
+        return _Reading(name, metric, {arm: scores[arm] for arm in order}, significantly)
 
 
 @lru_cache(maxsize=1)

@@ -40,7 +40,7 @@ from dice_ray.errors import InputError, RunError, one_line
 _MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
 _Part = TypeVar("_Part", ReportTable, Figure)
 
-TABLES: Final[tuple[_MakeTables, ...]] = (
+_TABLES: Final[tuple[_MakeTables, ...]] = (
     scores_by_ratio,
     comparison,
     across_data_sets,
@@ -61,7 +61,7 @@ TABLES: Final[tuple[_MakeTables, ...]] = (
 )
 """THE list of tables, in the order of the report; each function returns no table if it does not apply."""
 
-FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
+_FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
     forests,
     ranks,
     score_by_budget,
@@ -90,8 +90,8 @@ class Report:
 
     Attributes:
         title: The names of what it reports on.
-        tables: In the order of `TABLES`.
-        figures: In the order of `FIGURES`.
+        tables: In the order of `_TABLES`.
+        figures: In the order of `_FIGURES`.
         summary: The main results, in sentences.
         origins: How to rerun each sweep and study.
         cards: The verdict of each comparison of a study.
@@ -280,10 +280,10 @@ def report(findings: Findings) -> Report:
     Raises:
         RunError: The experiment has no runs.
     """
-    tables = [table for make in TABLES for table in make(findings)]
+    tables = [table for make in _TABLES for table in make(findings)]
     if not tables:
         raise RunError("a report must have runs, trials of a sweep or cells of a study; the experiment has none yet")
-    figures = [figure for make in FIGURES for figure in make(findings)]
+    figures = [figure for make in _FIGURES for figure in make(findings)]
     frame = findings.frame
     parents = of_kind(frame, "sweep", "study")["name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"

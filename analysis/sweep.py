@@ -24,20 +24,16 @@ if TYPE_CHECKING:
     from analysis.frames import Findings
 
 
-Scale: TypeAlias = Literal["choice", "linear", "log"]
+_Scale: TypeAlias = Literal["choice", "linear", "log"]
 _MOST_CHOICES: Final = 5
 """So few numbers that occur again are choices, whose distance means nothing; drawn from a range, none occurs twice."""
-_LEAST_LOG_RATIO: Final = 10
-"""Values of less than a decade are legible on a linear scale, whatever they were drawn on."""
 LEAST_TRIALS: Final = 20
 """The fewest scored trials of a loss for which importance is computed; five of them are then the best quarter."""
-_BEST_SHARE: Final = 0.25
-"""The share of trials that count as the best ones."""
 _NUM_SHUFFLES: Final = 100
 
 
 @dataclass(frozen=True)
-class BestTrial:
+class _BestTrial:
     """The trial that a sweep ranks first.
 
     Attributes:
@@ -56,7 +52,7 @@ class BestTrial:
     is_collapsed: bool
 
 
-def best_trial(findings: Findings) -> BestTrial | None:
+def best_trial(findings: Findings) -> _BestTrial | None:
     """The first of the ranked trials; None if no trial has a score, or the sweep has several objectives."""
     if not findings.ranked or has_objectives(findings.frame):
         return None
@@ -67,7 +63,7 @@ def best_trial(findings: Findings) -> BestTrial | None:
     metric, row = parent_tag(frame, schema.METRIC), runs.iloc[0]
     reruns = findings.rerun_scores.get(id_, ())
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
-    return BestTrial(
+    return _BestTrial(
         id_,
         str(losses(runs).iloc[0]),
         metric,
@@ -87,13 +83,14 @@ class Setting:
     """
 
     path: str
-    scale: Scale
+    scale: _Scale
     values: tuple[float | str | None, ...]
 
     @property
     def choices(self) -> tuple[float | str, ...]:
         """The different values, numbers by size and before words."""
-        return tuple(sorted({value for value in self.values if value is not None}, key=_order))
+        known = {value for value in self.values if value is not None}
+        return tuple(sorted(known, key=lambda value: (isinstance(value, str), value)))
 
 
 def searched_paths(trials: pd.DataFrame) -> list[str]:
@@ -142,7 +139,7 @@ def settings_of(trials: pd.DataFrame) -> list[Setting]:
     return settings
 
 
-def _scale_of(values: Sequence[Any]) -> Scale:
+def _scale_of(values: Sequence[Any]) -> _Scale:
     """The scale on which values are spread more evenly: the search space itself is not stored with the runs.
 
     Positive values of more than a decade are more likely under a log-uniform distribution over their range than under a
@@ -158,18 +155,14 @@ def _scale_of(values: Sequence[Any]) -> Scale:
     if len(distinct) <= _MOST_CHOICES and len(distinct) < len(values):
         return "choice"
     low, high = min(distinct), max(distinct)
-    if low <= 0 or high / low < _LEAST_LOG_RATIO:
+    if low <= 0 or high / low < 10:  # less than a decade is legible on a linear scale, whatever it was drawn on
         return "linear"
     mean_log = sum(map(math.log, values)) / len(values)
     return "log" if mean_log < math.log((high - low) / math.log(high / low)) else "linear"
 
 
-def _order(value: float | str) -> tuple[bool, float, str]:
-    return (True, 0.0, value) if isinstance(value, str) else (False, value, "")
-
-
 @dataclass(frozen=True)
-class Parameter:
+class _Parameter:
     """One parameter within the trials of one loss.
 
     Attributes:
@@ -189,7 +182,7 @@ class LossImportance:
 
     loss: str
     num_trials: int
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[_Parameter, ...]
 
 
 def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, int]]:
@@ -270,7 +263,7 @@ def _by_chance(branches: Sequence[_Shuffled]) -> list[LossImportance]:
     made = []
     for branch, level_P in zip(branches, own, strict=True):
         parameters = [
-            Parameter(path, importance, factor * level)
+            _Parameter(path, importance, factor * level)
             for (path, importance), level in zip(branch.importance.items(), level_P.tolist(), strict=True)
         ]
         ordered = tuple(sorted(parameters, key=lambda each: -each.importance))
@@ -290,7 +283,7 @@ def _evaluate(optuna_study: Study, score: NDArray[np.floating]) -> dict[str, flo
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its warning that low values count as the best: hence the minus below
-        evaluator = PedAnovaImportanceEvaluator(target_quantile=_BEST_SHARE)
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=0.25)  # the best quarter of the trials
         return evaluator.evaluate(optuna_study, target=lambda trial: -float(score[trial.number]))
 
 

@@ -91,7 +91,7 @@ def _derivative(name: str, loss: Loss, points: int) -> Line:
 
 
 @dataclass(frozen=True)
-class ImbalanceBars(Figure):
+class _ImbalanceBars(Figure):
     """Two bars for each data set.
 
     Attributes:
@@ -131,8 +131,8 @@ class ImbalanceBars(Figure):
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 
 
-def imbalance_bars(inspections: Sequence[Inspection]) -> ImbalanceBars:
+def imbalance_bars(inspections: Sequence[Inspection]) -> _ImbalanceBars:
     """The bars of the training splits, in the given order."""
     trains = [(data.name, data.splits["train"]) for data in inspections]
     counts = tuple((name, train.negatives, train.positives) for name, train in trains)
-    return ImbalanceBars("imbalance", "Negatives and positives", counts)
+    return _ImbalanceBars("imbalance", "Negatives and positives", counts)

@@ -10,14 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics.intervals import (
-    UNIT_INTERVAL,
-    Difference,
-    Interval,
-    holm_of,
-    paired_difference,
-    t_interval,
-)
+from analysis.statistics.intervals import UNIT_INTERVAL, Difference, Interval, holm_of, paired_difference, t_interval
 from analysis.statistics.looks import Looks
 from analysis.statistics.new_data import over_items, over_seeds_and_items
 

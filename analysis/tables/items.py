@@ -140,8 +140,10 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     living = _living(compared, findings)
     arms = _best_first(compared, {arm for arm, _ in living})
     shown_arms = dict.fromkeys([*arms[:1], *([compared.baseline] if compared.baseline in arms else [])])
-    every = _errors([findings.items[id_] for _, id_ in living])
-    every[schema.LABEL_PROBABILITY] = _label_probability([findings.items[id_] for _, id_ in living])
+    items = [findings.items[id_] for _, id_ in living]
+    every = _errors(items)
+    stored = [table[schema.LABEL_PROBABILITY] for table in items if schema.LABEL_PROBABILITY in table]
+    every[schema.LABEL_PROBABILITY] = pd.concat(stored).groupby(level=0).mean() if stored else np.nan
     wrong = every[every["wrong"] > 0].copy()
     # The sort is stable: of equally bad items whose labels are equally improbable, the first of the file.
     wrong["share"] = wrong["wrong"] / wrong["runs"]
@@ -171,8 +173,8 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
             "Probability: the mean that the runs give to the item's own label. Of items that are wrong equally often, "
             "the most confident errors come first; a probability near 0 in every run is often a wrong label."
         )
-    stored = [findings.item_texts[id_] for id_ in compared.cells["id"] if id_ in findings.item_texts]
-    if texts := {str(item): text for table in stored for item, text in table["text"].items()}:
+    with_texts = [findings.item_texts[id_] for id_ in compared.cells["id"] if id_ in findings.item_texts]
+    if texts := {str(item): text for table in with_texts for item, text in table["text"].items()}:
         data["text"] = data["item"].map(texts)
         shown["text"] = [text if len(text) <= 200 else f"{text[:199]}…" for text in data["text"].fillna("")]
     title = f"The {len(data)} test items that are wrong most often{on_place(compared.place)}"
@@ -189,12 +191,6 @@ def _errors(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
         # Seeds that drew their own test splits have other items.
         total = one if total.empty else total.add(one, fill_value=0)
     return total
-
-
-def _label_probability(tables: Sequence[pd.DataFrame]) -> pd.Series[float]:
-    """The mean probability of each item's label, over the runs that stored it; empty if none did."""
-    stored = [table[schema.LABEL_PROBABILITY] for table in tables if schema.LABEL_PROBABILITY in table]
-    return pd.concat(stored).groupby(level=0).mean() if stored else pd.Series(dtype="float64")
 
 
 def _of(counts: pd.Series[Any], runs: pd.Series[Any]) -> list[str]:

@@ -14,9 +14,9 @@ from analysis.tables.base import in_markdown
 from dice_ray.errors import RunError, counted, one_line
 from dice_ray.tracking import schema
 
-CardAnswer: TypeAlias = Literal["YES", "NO", "NOT YET", "CANNOT SAY", "TOO FEW SEEDS", "TOO FEW RUNS"]
+_CardAnswer: TypeAlias = Literal["YES", "NO", "NOT YET", "CANNOT SAY", "TOO FEW SEEDS", "TOO FEW RUNS"]
 """Whether an arm is better than the baseline."""
-_ANSWERS: Final[dict[str, CardAnswer]] = {
+_ANSWERS: Final[dict[str, _CardAnswer]] = {
     "nothing": "TOO FEW RUNS",
     "all_collapsed": "CANNOT SAY",
     "useless": "CANNOT SAY",
@@ -93,7 +93,7 @@ class Verdict:
     num_in_card: int = 1
 
     @property
-    def answer(self) -> CardAnswer:
+    def answer(self) -> _CardAnswer:
         """The answer to `question`."""
         return _ANSWERS[self.outcome]
 
@@ -121,7 +121,7 @@ class Card:
 
     name: str
     question: str
-    answer: CardAnswer
+    answer: _CardAnswer
     sentences: tuple[str, ...]
     use: str
     facts: Mapping[str, str]

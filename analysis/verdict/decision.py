@@ -18,10 +18,10 @@ from analysis.statistics.power import is_futile, seeds_needed
 from analysis.verdict.base import MoreSeeds
 from dice_ray.metrics import catalogue
 
-Outcome: TypeAlias = Literal[
+_Outcome: TypeAlias = Literal[
     "nothing", "useless", "too_few_seeds", "untested", "not_yet", "open", "settled", "flawed", "better", "winner"
 ]
-Standing: TypeAlias = Literal["better", "equal", "no_worse", "worse", "open", "untested"]
+_Standing: TypeAlias = Literal["better", "equal", "no_worse", "worse", "open", "untested"]
 """How an arm stands to the baseline; `equal` and `no_worse` need a smallest difference that matters."""
 
 
@@ -42,13 +42,13 @@ class Decision:
     """
 
     comparison: Comparison
-    outcome: Outcome
+    outcome: _Outcome
     num_seeds: int = 0
-    standings: tuple[tuple[Arm, Standing], ...] = ()
+    standings: tuple[tuple[Arm, _Standing], ...] = ()
     recommended: tuple[Arm, ...] = ()
     more: MoreSeeds | None = None
 
-    def standing(self, *standings: Standing) -> list[Arm]:
+    def standing(self, *standings: _Standing) -> list[Arm]:
         """The compared arms that stand so to the baseline."""
         return [arm for arm, each in self.standings if each in standings]
 
@@ -77,7 +77,7 @@ def decide(comparison: Comparison) -> Decision:
         for arm, standing in standings
         if standing == "untested"
     )
-    outcome: Outcome
+    outcome: _Outcome
     if recommended:
         outcome = "winner" if is_won else "better"
     elif better:
@@ -128,7 +128,7 @@ def flaw(arm: Arm, comparison: Comparison) -> str:
     return ""
 
 
-def _standing(arm: Arm, comparison: Comparison) -> Standing:
+def _standing(arm: Arm, comparison: Comparison) -> _Standing:
     found, care = arm.decisive, comparison.care
     if arm.collapse_p <= ALPHA:
         return "worse" if (arm.collapsed or 0) > (comparison.reference.collapsed or 0) else "better"

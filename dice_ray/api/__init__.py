@@ -1,15 +1,7 @@
 """The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
 
 from dice_ray.api.cluster import doctor, follow_job, submit
-from dice_ray.api.data import (
-    cache_folder,
-    cached,
-    clear_cache,
-    imbalance_report,
-    init,
-    inspect,
-    inspection_folder,
-)
+from dice_ray.api.data import cache_folder, cached, clear_cache, imbalance_report, init, inspect, inspection_folder
 from dice_ray.api.library import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.models import Scored, evaluate, export, predict
 from dice_ray.api.others import Compared, compare, default_name

@@ -32,6 +32,9 @@ def run_in_looks(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
     Raises:
         RunError: MLflow does not hold the results that a look is about.
     """
+    library.folder_of("analysis")
+    from analysis.comparison import comparisons
+    from analysis.verdict.decision import open_arms
     from dice_ray.tuning import runner
     from dice_ray.tuning.looks import up_to_look
 
@@ -44,10 +47,12 @@ def run_in_looks(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
         if not counts.is_finished or driver.is_stopped():
             return counts
         found = _results(folder)
-        still_open, seeds = _open_arms(found), max(due.asked.seeds) if due.asked else 0
+        # On any data set.
+        still_open = [*dict.fromkeys(arm for compared in comparisons(found) for arm in open_arms(compared))]
+        seeds = max(due.asked.seeds) if due.asked else 0
         if (after := up_to_look(due, still_open)) is None:
             return counts
-        _store(plan.name, found, folder)
+        store_outcome(plan.name, lambda: found, folder)  # noqa: B023 - it is called at once
         due, driver = after, replace(driver, notes=(f"After {seeds} seeds, open: {', '.join(still_open)}",))
 
 
@@ -82,15 +87,3 @@ def _results(folder: Path) -> Findings:
             f"`dice-ray resume {name}` goes on when it does"
         )
     return findings(name)
-
-
-def _store(name: str, found: Findings, folder: Path) -> None:
-    store_outcome(name, lambda: found, folder)
-
-
-def _open_arms(found: Findings) -> list[str]:
-    """The arms that are to run up to the next look, on any data set."""
-    from analysis.comparison import comparisons
-    from analysis.verdict.decision import open_arms
-
-    return [*dict.fromkeys(arm for compared in comparisons(found) for arm in open_arms(compared))]

@@ -8,13 +8,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from html import escape
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Event, RunningTrial
-
-_SECONDS_BETWEEN_UPDATES: Final = 0.5
-"""Each update is a message to the browser, and a run has many steps a second."""
 
 
 def is_notebook() -> bool:
@@ -63,7 +60,8 @@ class NotebookScreen:
             self._done, self._total = event.done + event.failed + event.pruned, event.total
             left = f", about {timedelta(seconds=round(event.seconds_left))} left" if event.seconds_left else ""
             self._progress, self._trials = f"{event}{left}", event.trials
-        if (now := time.monotonic()) - self._updated >= _SECONDS_BETWEEN_UPDATES:
+        # Each update is a message to the browser, and a run has many steps a second.
+        if (now := time.monotonic()) - self._updated >= 0.5:
             self._updated = now
             self._display.update(self)
 

@@ -127,11 +127,8 @@ def compare(
             raise InputError("with predictions, the study says what is compared: leave out the options on columns")
         if write_back or not isinstance(source, str):
             raise InputError(f"predictions must be compared with a study, and are not written back, got {source}")
-        compared = Compared(name or source, with_predictions(findings(source), source, predictions, dev_predictions))
-        if name is not None:
-            compared.report()
-            _store(compared, name)
-        return compared
+        found = with_predictions(findings(source), source, predictions, dev_predictions)
+        return _stored(Compared(name or source, found), name)
     if metric is None:
         raise InputError("a comparison needs the column of its scores: give it by --metric")
     experiment, table, row_names, told = _read(source)
@@ -142,12 +139,9 @@ def compare(
     command = [] if told is None else ["dice-ray", "compare", told, *(["--name", name] if name else [])]
     shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
     found = findings_of(table, asked, name or "comparison", shown, command, row_names)
-    compared = Compared(name or "comparison", found)
-    if name is not None:
-        compared.report()  # first: what cannot be shown is not stored
-        _store(compared, name)
-        if write_back and experiment is not None:
-            _write_back(compared, experiment)
+    compared = _stored(Compared(name or "comparison", found), name)
+    if write_back and experiment is not None:
+        _write_back(compared, experiment)
     return compared
 
 
@@ -259,12 +253,16 @@ def _starts(text: str, separator: str) -> list[int]:
     return starts[1:]
 
 
-def _store(compared: Compared, name: str) -> None:
+def _stored(compared: Compared, name: str | None) -> Compared:
+    """The comparison, stored in the folder of this name; with None it is not stored."""
+    if name is None:
+        return compared
     from analysis.frames import tag_values
     from dice_ray.files import whole_output, write_atomically
     from dice_ray.run.folder import COMPARISON, PREDICTIONS
     from dice_ray.tracking import schema
 
+    compared.report()  # first: what cannot be shown is not stored
     folder = runs_folder() / name
     folder.mkdir(parents=True, exist_ok=True)
     frame = compared.findings.frame.copy()
@@ -278,6 +276,7 @@ def _store(compared: Compared, name: str) -> None:
         frame.loc[number, "artifacts"] = str(kept.resolve())
     with whole_output(folder / COMPARISON) as unfinished:
         frame.to_parquet(unfinished)
+    return compared
 
 
 def _write_back(compared: Compared, experiment: str) -> None:

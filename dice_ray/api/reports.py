@@ -65,7 +65,9 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     if len(joined.encode()) > LONGEST:  # file systems would refuse it
         joined = f"{names[0]}_and_{len(names) - 1}_more"
     written = made.write(out or runs_folder() / joined / schema.REPORT_FOLDER)
-    if len(names) == 1 and made.origins and stored_comparison(names[0]) is None and not _has_predictions(made):
+    # Predictions are not stored with the study that they are compared with.
+    has_predictions = made.findings is not None and schema.tag_column(schema.PREDICTIONS) in made.findings.frame
+    if len(names) == 1 and made.origins and stored_comparison(names[0]) is None and not has_predictions:
         from dice_ray.tracking.writer import Writer
 
         store_outcome(names[0], lambda: made.findings or findings(names[0]))
@@ -76,13 +78,6 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
                         made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
                     )
     return written
-
-
-def _has_predictions(made: Report) -> bool:
-    """Whether a report is of a study and of predictions that are not stored with it."""
-    from dice_ray.tracking import schema
-
-    return made.findings is not None and schema.tag_column(schema.PREDICTIONS) in made.findings.frame
 
 
 def store_outcome(name: str, read: Callable[[], Findings], folder: Path | None = None) -> None:

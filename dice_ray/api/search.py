@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from dice_ray.tuning.space import Point
 
 
-_DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
-"""Samplers with an initial point; brute force goes through a grid."""
 PUBLISHED = "published"
 """The warm start from the authors' settings; any other is the name of a sweep."""
 
@@ -105,7 +103,7 @@ def tune(
     check_settings(written[-1], address_of_space)
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
-    if sampler in _DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
+    if sampler in ("tpe", "random", "nsga2") and warm_start in (None, PUBLISHED):
         library.folder_of("search_spaces")
         points.append(own_point(layers, Space(address_of_space)))
     if warm_start == PUBLISHED:

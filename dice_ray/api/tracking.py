@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from dice_ray.tuning.places import Place
 
 
-_REGISTERED_NAME = r"\w[\w.-]*"
-
-
 def check_register(name: str | None) -> None:
     """Raises an InputError where a model cannot be registered under this name; None registers none."""
-    if name is not None and not re.fullmatch(_REGISTERED_NAME, name):
+    if name is not None and not re.fullmatch(r"\w[\w.-]*", name):
         raise InputError(
             "the name of a registered model must be letters, digits, '_', '-' and '.', and not begin with '-' or '.', "
             f"got {name!r}"

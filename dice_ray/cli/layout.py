@@ -100,7 +100,11 @@ def _part(columns: Sequence[Sequence[str]], least: Sequence[int], right: Sequenc
         widest = max((n for n, width in enumerate(widths) if width > least[n]), key=widths.__getitem__)
         widths[widest] -= 1
     for row in zip(*columns, strict=True):
-        cells = [[*_lines(_cut(cell, width), " ", width)] for cell, width in zip(row, widths, strict=True)]
+        # Words that are wider than their column are in pieces.
+        cells = [
+            [*_lines([piece for word in _WORD.findall(cell) for piece in chop_cells(word, width)], " ", width)]
+            for cell, width in zip(row, widths, strict=True)
+        ]
         for number in range(max(map(len, cells))):
             shown = [lines[number] if number < len(lines) else "" for lines in cells]
             yield _GAP.join(map(_padded, shown, widths, right)).rstrip()
@@ -109,11 +113,6 @@ def _part(columns: Sequence[Sequence[str]], least: Sequence[int], right: Sequenc
 def _padded(cell: str, width: int, is_right: bool) -> str:
     space = (width - cell_len(cell)) * " "
     return space + cell if is_right else cell + space
-
-
-def _cut(cell: str, width: int) -> list[str]:
-    """The words of a cell, those that are wider than its column in pieces."""
-    return [piece for word in _WORD.findall(cell) for piece in chop_cells(word, width)]
 
 
 def _lines(parts: Sequence[str], gap: str, width: int, indent: str = "", hanging: str = "") -> Iterator[str]:

@@ -87,7 +87,7 @@ def print_result(
         function: `api.train`, `api.tune`, `api.ablate` or `api.resume`; of a dry run the estimate is printed.
         given: Its arguments.
         next_commands: The arguments of commands to suggest after a finished sweep or study.
-        price_per_hour: As in `print_estimate`.
+        price_per_hour: As in `_print_estimate`.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
@@ -110,7 +110,7 @@ def print_result(
             typer.echo("Interrupted before anything was stored: give the command again.", err=True)
             raise typer.Exit(status) from None
     if result.estimate is not None:
-        print_estimate(result.estimate, price_per_hour, as_json=as_json)
+        _print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
     if as_json:
         best = None
@@ -184,7 +184,7 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     typer.echo(f"\nThe settings, with all defaults:\n{plan.config}", nl=False)
 
 
-def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
+def _print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
     """Print an estimate of the remaining runs of a sweep or study, their cost only with a price, and its plan."""
     least, most = estimate.least_seconds, estimate.seconds
     hourly = None if price_per_hour is None else price_per_hour / 3600

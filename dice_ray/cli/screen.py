@@ -23,9 +23,6 @@ _SHOWN_METRICS = (
     *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
 )
 """Metrics that are shown behind the objective."""
-_CONSTANT = ("dev/constant_f1", "dev/constant_accuracy", "dev/constant_macro_f1")
-"""Metrics that no evaluation changes, which are shown with the first one."""
-_SECONDS_IN_A_PIPE = 10.0
 
 
 class TerminalScreen:
@@ -78,7 +75,8 @@ class TerminalScreen:
         values = evaluation.metrics
         objective = [name for name in values if name.startswith("dev/")][:1]  # may be a metric that no list has
         names = dict.fromkeys(("train/loss", *objective, *_SHOWN_METRICS))
-        shown = [name for name in names if name in values and (name not in _CONSTANT or self._is_first)]
+        # No evaluation changes the constant predictor's.
+        shown = [name for name in names if name in values and (self._is_first or "/constant_" not in name)]
         self._is_first = False
         metrics = [f"{name} {values[name]:.4f}" for name in shown]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
@@ -98,29 +96,29 @@ class TerminalScreen:
         num_steps, seconds = step.step - first.step, now - since
         speed = (step.num_tokens - first.num_tokens) / seconds if seconds else 0.0
         left = (step.num_steps - step.step) * seconds / num_steps if num_steps > 0 else 0.0
-        line = step_line(step, self._score, speed, left)
+        line = _step_line(step, self._score, speed, left)
         if self._live:
             self._live.update(Text(line))
-        elif now - self._last_line >= _SECONDS_IN_A_PIPE:
+        elif now - self._last_line >= 10:
             self._last_line = now
             self._print(line)
 
     def _show_counts(self, counts: TrialCounts) -> None:
         if self._live:
-            lines = [folded(counts_line(counts)), *([running_table(counts.trials)] if counts.trials else [])]
+            lines = [folded(_counts_line(counts)), *([_running_table(counts.trials)] if counts.trials else [])]
             self._live.transient = False
             self._live.update(Text("\n".join(lines)))  # a `Text`, as rich would take a value in brackets for markup
             return
         num_ended = counts.done + counts.pruned + counts.failed
         if num_ended != self._num_ended:
             self._num_ended = num_ended
-            self._print(folded(counts_line(counts)))
+            self._print(folded(_counts_line(counts)))
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def counts_line(counts: TrialCounts) -> str:
+def _counts_line(counts: TrialCounts) -> str:
     """The progress of a sweep or study as a line: how many trials are in which state, the time left, the best."""
     settings = " ".join(f"{path}={shortened(value)}" for path, value in counts.best_params.items())
     line = f"{counts.elapsed:5.0f} s  {counts.done} finished, {counts.pruned} stopped early, {counts.failed} failed, "
@@ -133,13 +131,13 @@ def counts_line(counts: TrialCounts) -> str:
     return f"{line}; best {counts.best_score:.4f} {of_arm}"
 
 
-def running_table(trials: Sequence[RunningTrial]) -> str:
+def _running_table(trials: Sequence[RunningTrial]) -> str:
     """The trials that run, at their last evaluation."""
     rows = [(*trial.cells, clock(trial.seconds)) for trial in trials]
     return table(("running", "step", "train/loss", "score", "time"), rows, (False, True, True, True, True))
 
 
-def step_line(step: StepProgress, score: str, tokens_per_second: float, seconds_left: float) -> str:
+def _step_line(step: StepProgress, score: str, tokens_per_second: float, seconds_left: float) -> str:
     """The progress of a run as a line; without an estimate of the time left (0), no speed is shown either."""
     parts = [f"epoch {step.epoch:.2f}", f"step {step.step}/{step.num_steps}", f"loss {step.loss:.4f}", score]
     speed = [f"{tokens_per_second:.0f} tokens/s", f"{clock(seconds_left)} left"]

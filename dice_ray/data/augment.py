@@ -112,7 +112,7 @@ class _EntitiesBranch(Branch, ABC):
         """The entities for a training split."""
 
 
-class FoundEntitiesConfig(_EntitiesBranch):
+class _FoundEntitiesConfig(_EntitiesBranch):
     """Entities found in the training split.
 
     Attributes:
@@ -148,7 +148,7 @@ class FoundEntitiesConfig(_EntitiesBranch):
         return pipeline if find_spec("spacy") and find_spec(pipeline) else _RULES
 
 
-class GivenEntitiesConfig(_EntitiesBranch):
+class _GivenEntitiesConfig(_EntitiesBranch):
     """Entities written in the configuration.
 
     Attributes:
@@ -177,7 +177,7 @@ class AugmentConfig(Settings):
         swap: Which entities are swapped: in a pair only those that occur in both sentences (`shared`), or `any`.
     """
 
-    entities: Annotated[FoundEntitiesConfig | GivenEntitiesConfig, Choice()] = FoundEntitiesConfig()
+    entities: Annotated[_FoundEntitiesConfig | _GivenEntitiesConfig, Choice()] = _FoundEntitiesConfig()
     swap: Literal["shared", "any"] = "shared"
 
     def key(self) -> list[Any]:

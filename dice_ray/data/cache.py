@@ -50,7 +50,7 @@ _JsonObject: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class CacheEntry:
+class _CacheEntry:
     """A complete entry, opened.
 
     Attributes:
@@ -93,7 +93,7 @@ def folder() -> Path:
 
 def get_or_write(
     kind: str, key: _JsonObject, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], _JsonObject]]
-) -> CacheEntry:
+) -> _CacheEntry:
     """Open the entry of a key; if there is no intact one, write it first.
 
     Args:
@@ -178,7 +178,7 @@ def _text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
+def _open_entry(path: Path, full_key: str) -> _CacheEntry | None:
     """The entry, or None if it does not exist, has another key, or is damaged."""
     try:
         manifest = _read_manifest(path)
@@ -197,7 +197,7 @@ def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
                 raise
     except FileNotFoundError:  # missing, or deleted meanwhile
         return None
-    return CacheEntry(path, tables, manifest["holds"])
+    return _CacheEntry(path, tables, manifest["holds"])
 
 
 def _read_manifest(path: Path) -> _JsonObject | None:

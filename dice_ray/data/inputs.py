@@ -121,7 +121,9 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
         DataError: The data are of another kind, a line is no pair or no text in UTF-8, or there is no line.
     """
     numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
-    kind, split = config.yields(), WORD.findall if _has_spans(config) else _words
+    columns = getattr(config.reader, "columns", None)
+    has_spans = isinstance(config.reader, SpanSettings) or isinstance(columns, SpanSettings)
+    kind, split = config.yields(), WORD.findall if has_spans else _words
     records: list[Record] = []
     for number, line in numbered:
         for text in [line] if isinstance(line, str) else line:
@@ -147,11 +149,6 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
 def _words(line: str) -> list[str]:
     words = line.split()
     return words if len(words) > 1 else words_of(line)
-
-
-def _has_spans(config: DataConfig) -> bool:
-    """Whether the data are texts with spans, which are split into words at symbols too."""
-    return any(isinstance(each, SpanSettings) for each in (config.reader, getattr(config.reader, "columns", None)))
 
 
 def _check_utf_8(number: str, text: str) -> None:

@@ -15,13 +15,9 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-IsotonicSteps: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
+_IsotonicSteps: TypeAlias = tuple[tuple[float, ...], tuple[float, ...]]
 """Probabilities before and after, both ascending; linear between two of them, constant outside."""
 
-_UNCHANGED: Final[IsotonicSteps] = ((0.0, 1.0), (0.0, 1.0))
-_TEMPERATURES: Final = (0.2, 100.0)
-"""Where dev is separated without an error the best temperature is 0, which would make all probabilities equal."""
-_NUM_HALVINGS: Final = 50
 _SATURATED: Final = 1e-12
 """Added before logarithms: a probability that was rounded to 0 or 1 counts as a logit of 28 in magnitude."""
 
@@ -39,7 +35,7 @@ class Calibration:
     """
 
     temperature: float = 1.0
-    steps: tuple[IsotonicSteps, ...] = ()
+    steps: tuple[_IsotonicSteps, ...] = ()
 
     def apply(self, probabilities_NC: NDArray[np.floating], *, exclusive: bool) -> NDArray[np.float64]:
         """The calibrated probabilities: of `exclusive` classes those of an item add up to 1, labels are independent."""
@@ -103,16 +99,16 @@ def fit_calibration(
         scaled_NC = Calibration(math.exp(log_temperature)).apply(probabilities_NC, exclusive=exclusive)
         return log_loss(scaled_NC, members_NC, exclusive=exclusive)
 
-    lowest, highest = map(math.log, _TEMPERATURES)
-    best = optimize.minimize_scalar(loss, bounds=(lowest, highest), method="bounded")
+    # Where dev is separated without an error the best temperature is 0, which would make all probabilities equal.
+    best = optimize.minimize_scalar(loss, bounds=(math.log(0.2), math.log(100)), method="bounded")
     return Calibration(math.exp(best.x)) if best.fun < loss(0.0) else Calibration()
 
 
-def _isotonic(probabilities_N: NDArray[np.floating], members_N: NDArray[np.bool_]) -> IsotonicSteps:
+def _isotonic(probabilities_N: NDArray[np.floating], members_N: NDArray[np.bool_]) -> _IsotonicSteps:
     from scipy import optimize
 
     if members_N.all() or not members_N.any():
-        return _UNCHANGED
+        return (0.0, 1.0), (0.0, 1.0)  # which changes nothing
     values_V, places_N = np.unique(np.asarray(probabilities_N, dtype=np.float64), return_inverse=True)
     sizes_V = np.bincount(places_N)
     fitted_V = optimize.isotonic_regression(np.bincount(places_N, weights=members_N) / sizes_V, weights=sizes_V).x
@@ -179,7 +175,7 @@ def implied_prior(probabilities_N: NDArray[np.floating], share: float) -> float:
     low, high = 0.0, 1.0
     if not len(probabilities_N) or share in (low, high):
         return share
-    for _ in range(_NUM_HALVINGS):
+    for _ in range(50):
         prior = (low + high) / 2
         is_higher = with_prior(probabilities_N, prior, share).mean() > share
         low, high = (prior, high) if is_higher else (low, prior)

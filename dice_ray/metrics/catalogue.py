@@ -182,7 +182,7 @@ def beta(score: str) -> float | None:
     return float(found[1]) if found else None
 
 
-LONGEST_LABEL: Final = 180
+_LONGEST_LABEL: Final = 180
 """MLflow allows 250 characters for the whole name of a metric."""
 
 
@@ -198,6 +198,6 @@ def metric_name_part(label: str) -> str:
     part = re.sub(r"[^\w. -]", lambda found: f":{unicodedata.name(found[0], f'x{ord(found[0]):x}').lower()}:", label)
     if label == "tuned":  # its metric would have the name of another one, `f1_tuned`
         part = f":x{ord(label[0]):x}:{label[1:]}"
-    if len(part) <= LONGEST_LABEL:
+    if len(part) <= _LONGEST_LABEL:
         return part
-    return f"{part[: LONGEST_LABEL - 10].rstrip(':')}. {hashlib.sha256(label.encode()).hexdigest()[:8]}"
+    return f"{part[: _LONGEST_LABEL - 10].rstrip(':')}. {hashlib.sha256(label.encode()).hexdigest()[:8]}"

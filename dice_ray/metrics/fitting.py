@@ -25,14 +25,10 @@ from dice_ray.metrics.decisions import (
 from dice_ray.metrics.rules import F1Rule, Outcomes, Rule
 from dice_ray.metrics.shifts import fit_shifts, shifted
 
-OwnGain: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]
+_OwnGain: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]
 """The user's function of the gold and the predicted membership of items in classes, `gold_NC` and `predicted_NC`."""
 _Choice = TypeVar("_Choice")
 
-_BEYOND_CONSTANT: Final = 1.1
-"""A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance."""
-_FEW_OF_LABEL: Final = 20
-"""A label with fewer positives in dev has the threshold of all labels together."""
 _NUM_CANDIDATES: Final = 60
 """Thresholds that are tried for a user's function, which is slower than counts."""
 
@@ -110,7 +106,7 @@ def folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArra
     return folds_N
 
 
-def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[Any], rule: Rule) -> float:
+def _best_threshold(probabilities: NDArray[np.floating], labels: NDArray[Any], rule: Rule) -> float:
     """The threshold with the highest gain; ties go to the one nearest to 0.5. Without positives 0.5.
 
     Candidates lie halfway between neighbouring probabilities, the smallest one and 0, and the largest one and 1.
@@ -149,12 +145,12 @@ def fit_threshold(
         labels: The names of several labels: those with at least 20 positives have thresholds of their own.
         groups: The group of each item, of items that belong together.
     """
-    frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= _FEW_OF_LABEL}
+    frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= 20}
 
     def fit(items_N: NDArray[np.bool_]) -> dict[str, float]:
         p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
-        own = {f"threshold:{name}": best_threshold(p_NC[:, c], has_NC[:, c], rule) for name, c in frequent.items()}
-        return {"threshold": best_threshold(p_NC.ravel(), has_NC.ravel(), rule), **own}
+        own = {f"threshold:{name}": _best_threshold(p_NC[:, c], has_NC[:, c], rule) for name, c in frequent.items()}
+        return {"threshold": _best_threshold(p_NC.ravel(), has_NC.ravel(), rule), **own}
 
     def outcome(numbers: dict[str, float], items_N: NDArray[np.bool_]) -> Outcomes:
         limits = thresholds(numbers, labels)
@@ -172,7 +168,8 @@ def fit_threshold(
         folds(np.asarray(gold_NC.any(1)), groups),
         num_positive,
         gain=rule.gain,
-        least=_BEYOND_CONSTANT * float(rule.gain(constant)) if isinstance(rule, F1Rule) else -np.inf,
+        # A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance.
+        least=1.1 * float(rule.gain(constant)) if isinstance(rule, F1Rule) else -np.inf,
         is_target=rule.is_target,
     )
 
@@ -181,7 +178,7 @@ def fit_own_threshold(
     probabilities_NC: NDArray[np.floating],
     gold_NC: NDArray[np.bool_],
     metric: str,
-    value: OwnGain,
+    value: _OwnGain,
     groups: Sequence[str] | None = None,
 ) -> FittedDecision:
     """The threshold with the highest value of a user's function.
@@ -277,7 +274,7 @@ def fit_spans(
     )
 
 
-def best_no_answer_threshold(
+def _best_no_answer_threshold(
     no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
 ) -> float:
     """The threshold with the best mean score; a question above it is left unanswered. Ties go to the lowest.
@@ -308,11 +305,11 @@ def fit_no_answer(
     """The no-answer threshold with the best mean score; `support` is the number of questions of the rarer kind.
 
     It is used only if it scores better than 0 and than leaving every question unanswered. Arguments as in
-    `best_no_answer_threshold`.
+    `_best_no_answer_threshold`.
     """
 
     def fit(items_N: NDArray[np.bool_]) -> float:
-        return best_no_answer_threshold(no_answer[items_N], scores[items_N], answerable[items_N])
+        return _best_no_answer_threshold(no_answer[items_N], scores[items_N], answerable[items_N])
 
     def outcome(threshold: float, items_N: NDArray[np.bool_]) -> float:
         return float(np.where(no_answer > threshold, ~answerable, scores)[items_N].sum())

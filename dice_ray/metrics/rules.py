@@ -139,12 +139,10 @@ class CostRule(Rule):
 
     name = "cost"
 
+    metric: ClassVar[str] = "cost"
+
     false_positive: float = Field(1.0, gt=0)
     false_negative: float = Field(1.0, gt=0)
-
-    @property
-    def metric(self) -> str:
-        return "cost"
 
     def value(self, outcomes: Outcomes) -> Any:
         cost = self.false_positive * outcomes.fp + self.false_negative * outcomes.fn
@@ -179,10 +177,7 @@ class RecallRule(_FloorRule):
     """
 
     name = "recall"
-
-    @property
-    def metric(self) -> str:
-        return "precision"
+    metric: ClassVar[str] = "precision"
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.precision
@@ -210,10 +205,7 @@ class PrecisionRule(_FloorRule):
     """
 
     name = "precision"
-
-    @property
-    def metric(self) -> str:
-        return "recall"
+    metric: ClassVar[str] = "recall"
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.recall
@@ -236,13 +228,10 @@ class RateRule(Rule):
     """
 
     name = "rate"
+    metric: ClassVar[str] = "recall"
     is_target = True
 
     at_most: float = Field(gt=0, lt=1)
-
-    @property
-    def metric(self) -> str:
-        return "recall"
 
     def value(self, outcomes: Outcomes) -> Any:
         return outcomes.recall

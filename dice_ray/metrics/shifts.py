@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from dice_ray.metrics.classification import class_scores, confusion, scores_of_sums
 
-MIN_ITEMS: Final = 20
+_MIN_ITEMS: Final = 20
 """Items that each class must have in dev for shifts of their own; otherwise all follow from one parameter."""
 _FACTORS: Final = np.concatenate([[0.0], np.outer(np.geomspace(1 / 16, 8, 22), [1, -1]).ravel()])
 """Of the logarithm of the prior. Small ones first; negative ones for a loss that has favoured rare classes too much."""
 _NUM_CANDIDATES: Final = 32
-_NUM_SWEEPS: Final = 3
 
 
 def fit_shifts(
@@ -23,7 +22,7 @@ def fit_shifts(
     """`shifts_C` with the highest value of the metric found on dev; 0 for the most frequent class.
 
     First those of one parameter: -tau log prior, the prior being the share of a class in `labels_N` (of one item, where
-    it has none). If each class has at least `MIN_ITEMS` items, each shift is then improved while the others stand, in
+    it has none). If each class has at least `_MIN_ITEMS` items, each shift is then improved while the others stand, in
     at most three sweeps. Of equal values the smallest change is taken, none if possible. All are 0 without items, or
     where all labels are equal.
 
@@ -51,8 +50,8 @@ def fit_shifts(
     for candidate_C in np.outer(_FACTORS, rarity_C) + 0.0:  # which makes 0 of -0
         if (reached := value(candidate_C)) > best + 1e-12:
             best, shifts_C = reached, candidate_C
-    is_improved = sizes_C.min() >= MIN_ITEMS
-    for _ in range(_NUM_SWEEPS if is_improved else 0):
+    is_improved = sizes_C.min() >= _MIN_ITEMS
+    for _ in range(3 if is_improved else 0):
         is_improved = False
         for class_ in range(num_classes):
             change = _best_change(logits_NC + shifts_C, labels_N, class_, metric)

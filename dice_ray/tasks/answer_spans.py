@@ -19,7 +19,6 @@ from dice_ray.tasks.start_end import LOWEST_THRESHOLD
 
 LOWEST = -1e9
 """The score of a window without any span."""
-_LOWEST_LOG_P = math.log(LOWEST_THRESHOLD)
 
 
 class TokenMark(NamedTuple):
@@ -60,7 +59,7 @@ class Answer:
 
     def texts(self, marks: Iterable[TokenMark] = (), longest: int = 0) -> tuple[str, ...]:
         """The spans of these marks, without any the best one."""
-        return tuple(self.context[begin:end] for begin, end in likely_spans(marks, longest) or self.best)
+        return tuple(self.context[begin:end] for begin, end in _likely_spans(marks, longest) or self.best)
 
 
 def usable(record: QuestionRecord) -> tuple[AnswerSpan, ...] | None:
@@ -129,7 +128,7 @@ def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, 
     return score_B, first_B, last_BL[:, 0].gather(1, first_B[:, None])[:, 0]
 
 
-def likely_spans(marks: Iterable[TokenMark], longest: int) -> list[tuple[int, int]]:
+def _likely_spans(marks: Iterable[TokenMark], longest: int) -> list[tuple[int, int]]:
     """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens.
 
     Args:
@@ -155,11 +154,12 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
     """The best span over all windows of each question, and what may start or end others.
 
     A decoded row is the score of its best span, that of no answer, the first and last tokens of the best span, and of
-    each marked token its place and its log probabilities as a start and as an end, as `ExtractiveQA.decode` returns it.
+    each marked token its place and its log probabilities as a start and as an end, as the task decodes it.
     """
     scores, no_answer = [-math.inf] * len(records), [math.inf] * len(records)
     best: list[list[tuple[int, int]]] = [[] for _ in records]
     marks: list[list[TokenMark]] = [[] for _ in records]
+    lowest_log_p = math.log(LOWEST_THRESHOLD)
     for window, (row, (score, none, first, last, *marked)) in enumerate(zip(rows, decoded, strict=True)):
         number, begins, ends = row["record"], row["begins"], row["ends"]
         no_answer[number] = min(no_answer[number], none)
@@ -173,7 +173,7 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
                 TokenMark(window, token, int(begins[token]), False, start),
                 TokenMark(window, token, int(ends[token]), True, end),
             )
-            marks[number] += [mark for mark in both if mark.log_p > _LOWEST_LOG_P]
+            marks[number] += [mark for mark in both if mark.log_p > lowest_log_p]
     return [
         Answer(record.context, one, none - max(score, LOWEST), of_record)
         for record, one, of_record, score, none in zip(records, best, marks, scores, no_answer, strict=True)

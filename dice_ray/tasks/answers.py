@@ -18,7 +18,7 @@ from dice_ray.errors import DataError, counted, shown
 from dice_ray.tasks.predictions import BREAK
 from dice_ray.unspaced import UNSPACED
 
-Fields: TypeAlias = Mapping[str, Any]
+_Fields: TypeAlias = Mapping[str, Any]
 """What a file says of one record."""
 
 _EDGES: Final = " \t\r\n.,:;!?\"'`*()[]{}<>#"
@@ -79,8 +79,8 @@ class Answers:
     """
 
     file: Path
-    by_id: dict[str, Fields]
-    first: Fields
+    by_id: dict[str, _Fields]
+    first: _Fields
     faults: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @classmethod
@@ -193,7 +193,7 @@ _FAULTS: Final = {
 """What is said of each kind of fault, behind its number."""
 
 
-def _rows(file: Path, ids: Sequence[str]) -> list[tuple[str, Fields]]:
+def _rows(file: Path, ids: Sequence[str]) -> list[tuple[str, _Fields]]:
     """The rows of a file and the place of each."""
     try:
         text = file.read_text(encoding="utf-8-sig")

@@ -57,7 +57,13 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
     key = {
         "digest": splits.digest,
         "task": {config.name: config.row_settings()},
-        "tokenizer": TINY if pretrained is None else _tokenizer_key(pretrained),
+        "tokenizer": TINY
+        if pretrained is None
+        else [
+            hashlib.sha256(tokenizer_json(pretrained).encode()).hexdigest(),
+            list(pretrained.model_input_names),
+            pretrained.truncation_side,
+        ],
         "tokenizers": version("tokenizers"),
         "facts": 2,  # raised when the stored facts of terms change, so that rows are encoded again
     }
@@ -104,8 +110,3 @@ def _write(
     facts = task.facts(Rows(ArrowTable(folder / "train.arrow")))
     holds = {"classes": classes, "facts": [asdict(term) for term in facts]}
     return rows, {**holds, "tokenizer": None if pretrained else tokenizer_json(tokenizer)}
-
-
-def _tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
-    content = hashlib.sha256(tokenizer_json(tokenizer).encode()).hexdigest()
-    return [content, list(tokenizer.model_input_names), tokenizer.truncation_side]

@@ -115,8 +115,8 @@ class ExtractiveQAConfig(WindowedBranch):
             )
         return "none", "answer"
 
-    def build(self, classes: tuple[str, ...]) -> ExtractiveQA:
-        return ExtractiveQA(self, classes)
+    def build(self, classes: tuple[str, ...]) -> _ExtractiveQA:
+        return _ExtractiveQA(self, classes)
 
     def label_counts(self, records: Sequence[QuestionRecord]) -> Counter[str]:
         """The number of questions with each kind of gold answer."""
@@ -163,7 +163,7 @@ class ExtractiveQAConfig(WindowedBranch):
         return squad_score(record.id, text, texts, "v2" if self.scoring == "squad_v2" else "v1")
 
 
-class ExtractiveQA(Task[QuestionRecord]):
+class _ExtractiveQA(Task[QuestionRecord]):
     """Questions with two terms of weight 0.5, `start` and `end`, whose items are the context's tokens and [CLS].
 
     [CLS] is gold in a window that holds no whole span of the answer. A question is trained on the first of its

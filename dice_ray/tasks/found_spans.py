@@ -43,7 +43,7 @@ def gold_spans(records: Sequence[SpanRecord]) -> dict[str, set[Span]]:
 def found_spans(
     records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]], classes: Sequence[str]
 ) -> dict[str, list[FoundSpan]]:
-    """What was decoded of each sentence: rows are those of `MrcNer.decode`, six numbers for a span."""
+    """What was decoded of each sentence: six numbers for a span, as the task decodes them."""
     by_sentence: dict[str, list[FoundSpan]] = {sentence_of(record): [] for record in records}
     for row, of_row in zip(rows, decoded, strict=True):
         sentence, type_ = asked(records[row["record"]], row["question"], classes)

@@ -12,15 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from dice_ray.data.records import (
-    LoadReport,
-    NestedRecord,
-    QueryRecord,
-    Rarest,
-    Record,
-    Splits,
-    TaggedRecord,
-)
+from dice_ray.data.records import LoadReport, NestedRecord, QueryRecord, Rarest, Record, Splits, TaggedRecord
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.unspaced import UNSPACED
 
@@ -28,7 +20,7 @@ _Unit: TypeAlias = Literal["words", "characters"]
 
 
 @dataclass(frozen=True)
-class Lengths:
+class _Lengths:
     """The lengths of a split's records, in words or characters."""
 
     median: float
@@ -38,7 +30,7 @@ class Lengths:
 
 
 @dataclass(frozen=True)
-class SplitFacts:
+class _SplitFacts:
     """Statistics of one split.
 
     Attributes:
@@ -51,7 +43,7 @@ class SplitFacts:
     negatives: int
     positives: int
     labels: dict[str, int]
-    lengths: Lengths
+    lengths: _Lengths
     duplicates: int
 
     @property
@@ -76,7 +68,7 @@ class Inspection:
     task: str
     convention: str
     unit: _Unit
-    splits: dict[str, SplitFacts]
+    splits: dict[str, _SplitFacts]
     load: LoadReport
 
     def plain(self) -> dict[str, Any]:
@@ -126,7 +118,7 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     )
 
 
-def _facts(task: TaskBranch, records: Sequence[Record], unit: _Unit) -> SplitFacts:
+def _facts(task: TaskBranch, records: Sequence[Record], unit: _Unit) -> _SplitFacts:
     # Arrays of numbers, sorted in place: 12 bytes a record, where a list and a set take more than 100.
     lengths_read, contents_read = array("i"), array("q")
     for record in records:
@@ -137,12 +129,12 @@ def _facts(task: TaskBranch, records: Sequence[Record], unit: _Unit) -> SplitFac
     contents.sort()
     num_duplicates = int((contents[1:] == contents[:-1]).sum())
     negatives, positives = task.negatives_and_positives(records)
-    return SplitFacts(
+    return _SplitFacts(
         num_records=len(lengths),
         negatives=negatives,
         positives=positives,
         labels=dict(task.label_counts(records).most_common()),
-        lengths=Lengths(
+        lengths=_Lengths(
             median=float(np.median(lengths)),
             percentile_95=int(lengths[max(0, -(-95 * len(lengths) // 100) - 1)]),
             longest=int(lengths[-1]),

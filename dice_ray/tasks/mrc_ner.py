@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -77,10 +77,8 @@ if TYPE_CHECKING:
 
     from dice_ray.models.encoder import ModelConfig
 
-_QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
-
-class TermWeights(Settings):
+class _TermWeights(Settings):
     """The weight of each term in the loss; a term with weight 0 is neither trained nor used in decoding.
 
     Attributes:
@@ -112,9 +110,9 @@ class MrcNerConfig(WindowedBranch):
     name = "mrc_ner"
     records = (TaggedRecord, NestedRecord, QueryRecord)
 
-    queries: str | dict[str, _QueryText] | None = None
+    queries: str | dict[str, Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]] | None = None
     spans: Literal["flat", "nested"] = "flat"
-    weights: TermWeights = TermWeights()
+    weights: _TermWeights = _TermWeights()
     max_span: int = Field(16, ge=1)
     max_length: int = Field(192, ge=8)
 
@@ -142,10 +140,10 @@ class MrcNerConfig(WindowedBranch):
             raise DataError("mrc_ner needs at least one span, or one query, in the training split: it has none")
         return tuple(sorted(types))
 
-    def build(self, classes: tuple[str, ...]) -> MrcNer:
+    def build(self, classes: tuple[str, ...]) -> _MrcNer:
         for type_ in classes:
             self.query_text(SpanQuery(type_, None, frozenset()))
-        return MrcNer(self, classes)
+        return _MrcNer(self, classes)
 
     def query_text(self, query: SpanQuery) -> str:
         """The text of a query.
@@ -184,7 +182,7 @@ class MrcNerConfig(WindowedBranch):
         return Counter(type_ for record in records for type_, _, _ in gold_of(record))
 
 
-class MrcNer(Task[SpanRecord]):
+class _MrcNer(Task[SpanRecord]):
     """Sentences behind queries, with the terms whose weight is not 0."""
 
     config: MrcNerConfig

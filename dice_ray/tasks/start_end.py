@@ -19,14 +19,13 @@ _PAIRS: Final = sorted(product(_LEVELS, repeat=2), key=lambda pair: sum(abs(each
 START_K1, END_K1 = np.array(_PAIRS).T[..., None]
 """The pairs of thresholds that are tried on dev, the untuned one first."""
 LOWEST_THRESHOLD: Final = min(_LEVELS)
-_MOST_DOUBTFUL: Final = 16
-"""A row keeps so much that is not predicted without tuning: with new heads nearly everything is likely."""
 
 
 def kept(likely_BX: Tensor, untuned_BX: Tensor, p_BX: Tensor) -> Tensor:
     """`kept_BX`: what is predicted without tuning, and of the rest that some thresholds predict the most probable."""
     doubtful_BX = p_BX * (likely_BX & ~untuned_BX)
-    least_B1 = doubtful_BX.topk(min(_MOST_DOUBTFUL, doubtful_BX.shape[1])).values[:, -1:]
+    # The 16 most probable of each row: with new heads nearly everything is likely.
+    least_B1 = doubtful_BX.topk(min(16, doubtful_BX.shape[1])).values[:, -1:]
     return untuned_BX | (likely_BX & (p_BX >= least_B1))
 
 

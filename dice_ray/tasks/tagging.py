@@ -1,4 +1,4 @@
-"""Tagging: named entities as _IOB2 spans and parts of speech, by word or by character."""
+"""Tagging: named entities as IOB2 spans and parts of speech, by word or by character."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 _IOB2: Final = re.compile(r"O|[BI](-.*)?")
-_NUM_BIASES: Final = 41
-"""Biases of the background that are tried on dev."""
 _Word: TypeAlias = tuple[int, str, float]
 """A word that a row decides: its place in its record, its best tag besides the background, and its margin."""
 
@@ -53,7 +51,7 @@ class TaggingConfig(WindowedBranch):
     """Tag the words of a sentence; the score is the micro F1 of spans.
 
     Attributes:
-        tags: `spans` for _IOB2 tags; `plain` for one tag a word, each word being a span of its own.
+        tags: `spans` for IOB2 tags; `plain` for one tag a word, each word being a span of its own.
         background: The tag of words without interest, `O` for spans; none for parts of speech.
         unit: What is tagged. `character` splits words into characters with B- and I- tags: with plain tags this is
             joint segmentation and tagging, as parts of speech are scored in Chinese.
@@ -115,8 +113,8 @@ class TaggingConfig(WindowedBranch):
             return others_and_rarest(counts)
         return counts[self.background], counts.total() - counts[self.background]
 
-    def build(self, classes: tuple[str, ...]) -> Tagging:
-        return Tagging(self, classes)
+    def build(self, classes: tuple[str, ...]) -> _Tagging:
+        return _Tagging(self, classes)
 
     def tagged(self, record: TaggedRecord) -> tuple[Sequence[str], Sequence[str]]:
         """The words or characters of a record, and their tags; no tags if the record has no labels."""
@@ -140,7 +138,7 @@ class TaggingConfig(WindowedBranch):
         return f"I{tag[1:]}" if place else tag
 
 
-class Tagging(Task[TaggedRecord]):
+class _Tagging(Task[TaggedRecord]):
     """Tagging with one term, `tag`, whose items are the first pieces of words, each in exactly one window."""
 
     config: TaggingConfig
@@ -219,7 +217,7 @@ class Tagging(Task[TaggedRecord]):
         # differ by the same share of them, also where the model is sure that most words are background.
         limits = np.sort([-margin for words in by_record for *_, margin in words])[::-1]
         num_inside = sum(tag != self.config.background for tags in gold for tag in tags)
-        places = np.unique(np.geomspace(0.25, 4, _NUM_BIASES) * num_inside).round().astype(int)
+        places = np.unique(np.geomspace(0.25, 4, 41) * num_inside).round().astype(int)
         places = places[(places > 0) & (places < len(limits))]
         biases = sorted({0.0, *((limits[places - 1] + limits[places]) / 2).tolist()}, key=abs)
         limit_K1, counts = -np.array(biases)[:, None], []

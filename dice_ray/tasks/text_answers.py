@@ -14,7 +14,6 @@ from dice_ray.tasks.answers import Answers, LabelNames
 from dice_ray.tasks.text_decider import TextDecider
 
 _LABEL = ("label", "labels", "answer", "prediction")
-_BETWEEN = re.compile(r"[;,|\n]")
 
 
 def without_answer(decider: TextDecider) -> str:
@@ -70,8 +69,8 @@ def _chosen(id_: str, names: LabelNames, decider: TextDecider, answers: Answers)
     if decider.is_exclusive:
         parts = [] if written is None else [str(written)]
     else:
-        parts = [str(each) for each in (written if isinstance(written, list) else _BETWEEN.split(str(written or "")))]
-        parts = [part.strip() for part in parts if part.strip()]
+        several = written if isinstance(written, list) else re.split(r"[;,|\n]", str(written or ""))
+        parts = [part.strip() for part in map(str, several) if part.strip()]
     named = [names.named(part) for part in parts]
     is_none = not parts and (decider.is_exclusive or not any(name in answers.by_id[id_] for name in _LABEL))
     if None in named or is_none:

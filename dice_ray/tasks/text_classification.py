@@ -195,8 +195,8 @@ class TextClassificationConfig(WindowedBranch):
             return others_and_rarest(counts)
         return counts.total() - counts[self.positive], counts[self.positive]
 
-    def build(self, classes: tuple[str, ...]) -> TextTask:
-        return OneLabel(self, classes) if self.labels == "one" else _SeveralLabels(self, classes)
+    def build(self, classes: tuple[str, ...]) -> _TextTask:
+        return _OneLabel(self, classes) if self.labels == "one" else _SeveralLabels(self, classes)
 
 
 class SentencePairConfig(TextClassificationConfig):
@@ -226,7 +226,7 @@ class SentencePairConfig(TextClassificationConfig):
         return super().negatives_and_positives(records)
 
 
-class TextTask(Task[_Classified]):
+class _TextTask(Task[_Classified]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
     config: TextClassificationConfig
@@ -384,7 +384,7 @@ class TextTask(Task[_Classified]):
         return rows, text_answers.given_probabilities(ids, gold_NC, self._decider, answers)
 
 
-class OneLabel(TextTask):
+class _OneLabel(_TextTask):
     """One class for each text, by softmax, or of two classes the second one by sigmoid."""
 
     def check_labels(self, records: Sequence[_Classified]) -> None:
@@ -412,7 +412,7 @@ class OneLabel(TextTask):
         return positive_metrics(labels, probabilities_NC, score)
 
 
-class _SeveralLabels(TextTask):
+class _SeveralLabels(_TextTask):
     """Any number of labels for each text, by a sigmoid for each label: an item is a pair of a text and a label."""
 
     def target(self, present: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from analysis.figures.base import INK
-from analysis.figures.paper import ImbalanceBars
+from analysis.figures.paper import _ImbalanceBars
 from analysis.html_page import _inline
 from analysis.origin import Origin
 from analysis.report import Report
@@ -20,7 +20,7 @@ from analysis.tables.base import ReportTable
 from analysis.verdict.base import Card
 
 NASTY = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" \'too\''
-FIGURE = ImbalanceBars("imbalance", NASTY, ((NASTY, 10, 1), ("b", 20, 5)))
+FIGURE = _ImbalanceBars("imbalance", NASTY, ((NASTY, 10, 1), ("b", 20, 5)))
 TABLE = ReportTable(
     "t",
     NASTY,
@@ -46,7 +46,7 @@ class Tags(HTMLParser):
 
 
 REPORT = Report(
-    NASTY, (TABLE,), (FIGURE, ImbalanceBars("other", "b", FIGURE.counts)), (NASTY,), (ORIGIN,), cards=(CARD,)
+    NASTY, (TABLE,), (FIGURE, _ImbalanceBars("other", "b", FIGURE.counts)), (NASTY,), (ORIGIN,), cards=(CARD,)
 )
 
 

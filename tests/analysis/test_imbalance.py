@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.paper import ImbalanceBars
+from analysis.figures.paper import _ImbalanceBars
 from analysis.imbalance import _NUM_LABELS, imbalance_report
 from analysis.paper.printed import table_1
 from dice_ray.data.records import LoadReport, ReadReport, RowTally
-from dice_ray.tasks.inspection import Inspection, Lengths, SplitFacts
+from dice_ray.tasks.inspection import Inspection, _Lengths, _SplitFacts
 
 
 def inspection(name: str, negatives: int, positives: int, labels: dict[str, int] | None = None) -> Inspection:
-    facts = SplitFacts(10, negatives, positives, labels or {"O": negatives, "B": positives}, Lengths(3, 5, 9, 40), 1)
+    facts = _SplitFacts(10, negatives, positives, labels or {"O": negatives, "B": positives}, _Lengths(3, 5, 9, 40), 1)
     read = {"train": ReadReport("a.txt", 12, 10, {"no label": RowTally(2, [3, 7])})}
     load = LoadReport(read, {"train": 10, "dev": 5}, {}, {"train and dev": 4})
     return Inspection(name, "tagging", "Words of the background, and others.", "words", {"train": facts}, load)
@@ -59,6 +59,6 @@ def test_the_published_ratios_are_those_of_the_counts_but_for_one() -> None:
 
 def test_the_bars_stand_beside_their_ratio() -> None:
     (figure,) = imbalance_report([inspection("mine", 30, 3), inspection("none", 5, 0)]).figures
-    assert isinstance(figure, ImbalanceBars)
+    assert isinstance(figure, _ImbalanceBars)
     assert figure.counts == (("mine", 30, 3), ("none", 5, 0))
     assert figure.labels == ["mine  (10.00 : 1)", "none  (no positives)"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from analysis.sweep import _NUM_SHUFFLES, Parameter, Scale, _by_chance, _scale_of, _Shuffled, importances, settings_of
+from analysis.sweep import _NUM_SHUFFLES, _by_chance, _Parameter, _Scale, _scale_of, _Shuffled, importances, settings_of
 from tests.analysis.frames import sweep
 
 
@@ -48,7 +48,7 @@ def test_without_a_loss_there_is_no_level() -> None:
     assert _by_chance([]) == []
 
 
-def of_patience(choices: Sequence[float | None]) -> tuple[Parameter, ...]:
+def of_patience(choices: Sequence[float | None]) -> tuple[_Parameter, ...]:
     """The importance of a setting in a sweep, in which its first choice is better than the others."""
     searched = {"tags.loss": "focal", "tags.searched": "loss training.patience training.lr"}
     trials = [
@@ -69,7 +69,7 @@ def test_null_is_one_choice_of_a_setting(others: tuple[float, ...]) -> None:
     assert with_null == with_number
 
 
-RANGES: dict[str, tuple[float, float, Scale]] = {
+RANGES: dict[str, tuple[float, float, _Scale]] = {
     "dropout": (0.0, 0.3, "linear"),
     "weight decay": (0.0, 0.1, "linear"),
     "alpha": (0.1, 0.9, "linear"),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from dice_ray.metrics.fitting import best_threshold
+from dice_ray.metrics.fitting import _best_threshold
 from dice_ray.metrics.rules import PrecisionRule, RecallRule, Rule
 
 Floats: TypeAlias = NDArray[np.floating]
@@ -29,7 +29,7 @@ MODELS: Final = {"good, 10 % positive": (0.1, 3.0), "fair, 10 % positive": (0.1,
 
 
 def _of(rule: Rule) -> Fit:
-    return lambda probabilities, gold: best_threshold(probabilities, gold, rule)
+    return lambda probabilities, gold: _best_threshold(probabilities, gold, rule)
 
 
 def _conformal(probabilities: Floats, gold: NDArray[np.bool_]) -> float:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from dice_ray.cli.screen import TerminalScreen, counts_line, running_table, step_line
+from dice_ray.cli.screen import TerminalScreen, _counts_line, _running_table, _step_line
 from dice_ray.run.driver import RunningTrial, TrialCounts
 from dice_ray.training.loop import Evaluation, StepProgress
 
@@ -63,8 +63,8 @@ def test_on_a_terminal_evaluations_stay_and_the_last_line_is_cleared() -> None:
 
 
 def test_no_speed_is_shown_before_the_second_step() -> None:
-    assert step_line(after(1), "", 0.0, 0.0) == "epoch 0.02  step 1/100  loss 0.2500"
-    assert step_line(after(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
+    assert _step_line(after(1), "", 0.0, 0.0) == "epoch 0.02  step 1/100  loss 0.2500"
+    assert _step_line(after(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
 
 
 def test_what_no_evaluation_changes_is_shown_once() -> None:
@@ -147,8 +147,8 @@ def test_the_best_of_a_study_is_a_mean_and_each_running_trial_has_a_row() -> Non
     studied = TrialCounts(2, 4, 0, 0, 8, 0.625, {}, 30.0, "dice", 2, 61.0, running)
     line = "   30 s  4 finished, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; "
     line += "best 0.6250 dice, mean of 2 seeds"
-    assert counts_line(studied) == line
-    rows = [line.split() for line in running_table(running).splitlines()]
+    assert _counts_line(studied) == line
+    rows = [line.split() for line in _running_table(running).splitlines()]
     assert rows[1:] == [["dice/3", "40", "0.2500", "0.5000", "1:05"], ["focal/1", "0:02"]]
     terminal = Terminal()
     with TerminalScreen(terminal) as screen:

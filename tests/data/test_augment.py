@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.augment import AugmentConfig, FoundEntitiesConfig, Gazetteer, GivenEntitiesConfig, copies
+from dice_ray.data.augment import AugmentConfig, Gazetteer, _FoundEntitiesConfig, _GivenEntitiesConfig, copies
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 
@@ -62,7 +62,7 @@ def test_no_more_entities_of_a_kind_are_swapped_than_others_are_left() -> None:
 
 def test_entities_are_found_in_the_split_or_given() -> None:
     records = [PairRecord(str(n), f"they met in {city}", f"so in {city}", "1") for n, city in enumerate(CITIES)]
-    sources = (FoundEntitiesConfig(finder="rules"), GivenEntitiesConfig(by_kind={"city": ["Rome"]}))
+    sources = (_FoundEntitiesConfig(finder="rules"), _GivenEntitiesConfig(by_kind={"city": ["Rome"]}))
     assert [{*source.gazetteer(records).indices} for source in sources] == [{*CITIES}, {"Rome"}]
     augment = [AugmentConfig(entities=source, swap=swap) for source in sources for swap in ("shared", "any")]
     assert len({str(each.key()) for each in augment}) == 4
@@ -81,7 +81,7 @@ TEXTS = (
 
 def entities_of(*texts: str, finder: str = "rules") -> dict[str, set[str]]:
     records = [TextRecord(str(number), text, ()) for number, text in enumerate(texts)]
-    found = FoundEntitiesConfig(finder=finder).gazetteer(records).entities
+    found = _FoundEntitiesConfig(finder=finder).gazetteer(records).entities
     return {kind: set(each) for kind, each in found.items()}
 
 
@@ -124,7 +124,7 @@ def test_spacy_is_used_where_it_and_its_pipeline_are_installed(tmp_path: Path) -
     try:
         import spacy
     except ImportError:
-        assert FoundEntitiesConfig().key() == FoundEntitiesConfig(finder="rules").key()
+        assert _FoundEntitiesConfig().key() == _FoundEntitiesConfig(finder="rules").key()
         with pytest.raises(DataError, match="where spaCy is not installed, got 'en_core_web_sm'"):
             entities_of(*TEXTS, finder="en_core_web_sm")
         return

@@ -58,7 +58,7 @@ def writer(num_writers: int, *how: str) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", WRITER, str(num_writers), *how], stdout=subprocess.PIPE, text=True)
 
 
-def written(times: list[str], key: str = "a") -> cache.CacheEntry:
+def written(times: list[str], key: str = "a") -> cache._CacheEntry:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         times.append(key)
         with ArrowWriter(folder / "train.arrow") as file:
@@ -68,7 +68,7 @@ def written(times: list[str], key: str = "a") -> cache.CacheEntry:
     return cache.get_or_write("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
 
 
-def names(entry: cache.CacheEntry) -> list[str]:
+def names(entry: cache._CacheEntry) -> list[str]:
     return [row["name"] for row in Rows(entry.tables["train"])]
 
 

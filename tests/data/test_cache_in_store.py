@@ -43,7 +43,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda name: monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / name))
 
 
-def written(times: list[str], kind: str = "rows") -> cache.CacheEntry:
+def written(times: list[str], kind: str = "rows") -> cache._CacheEntry:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         times.append(kind)
         with ArrowWriter(folder / "train.arrow") as file:

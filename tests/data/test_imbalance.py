@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data import sources
-from dice_ray.data.augment import AugmentConfig, GivenEntitiesConfig
+from dice_ray.data.augment import AugmentConfig, _GivenEntitiesConfig
 from dice_ray.data.imbalance import (
     AddBothConfig,
     AddNegativeConfig,
@@ -33,7 +33,7 @@ from dice_ray.settings import nest
 QQP = ClassCounts(negatives=229_239, positives=134_633)
 """Table 8's 363,871 examples, 37 % of them positive, and its k of 94,606, but for one example of an odd sum."""
 WORDS = tuple(f"w{number}" for number in range(40))
-AUGMENT = AugmentConfig(entities=GivenEntitiesConfig(by_kind={"word": list(WORDS)}), swap="any")
+AUGMENT = AugmentConfig(entities=_GivenEntitiesConfig(by_kind={"word": list(WORDS)}), swap="any")
 
 
 def pairs(negatives: int, positives: int) -> list[PairRecord]:
@@ -137,10 +137,10 @@ def test_as_many_positives_as_negatives_leave_nothing_to_add_but_the_sweep_runs(
 
 def test_too_few_different_copies_are_an_error_that_names_what_can_be_done() -> None:
     """The advice to set swap=any was also given where it was set, and for texts, where it changes nothing."""
-    augment = AugmentConfig(entities=GivenEntitiesConfig(by_kind={"word": ["w0", "w1", "w2", "w38"]}), swap="any")
+    augment = AugmentConfig(entities=_GivenEntitiesConfig(by_kind={"word": ["w0", "w1", "w2", "w38"]}), swap="any")
     with pytest.raises(DataError, match=r"must add 35 positive records that differ from all others, and only 6 can"):
         alter(AddPositiveConfig(), augment, pairs(38, 3), set(), "1")
-    entities = GivenEntitiesConfig(by_kind={"word": ["w0"]})
+    entities = _GivenEntitiesConfig(by_kind={"word": ["w0"]})
     shared, any_swap = AugmentConfig(entities=entities), AugmentConfig(entities=entities, swap="any")
     texts = [TextRecord(str(n), f"w{n}", (str(int(n < 3)),)) for n in range(30)]
     for augment, train, is_shared in (

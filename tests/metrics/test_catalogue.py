@@ -17,7 +17,7 @@ from sklearn import metrics as reference
 from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
-from dice_ray.metrics.catalogue import LONGEST_LABEL, Metric, best_evaluation, metric, metric_name_part, scores_of
+from dice_ray.metrics.catalogue import _LONGEST_LABEL, Metric, best_evaluation, metric, metric_name_part, scores_of
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
@@ -145,7 +145,7 @@ def test_a_label_is_read_back_from_a_name_that_mlflow_allows(label: str) -> None
     """`f1_Shipping x26 returns` could not be read, nor told apart from the label `Shipping x26 returns`."""
     part = metric_name_part(label)
     _validate_metric(f"dev/best_f1_{part}", 0.5, 0, 0, "")
-    assert len(part) > LONGEST_LABEL - 20 or label_of(part) == label
+    assert len(part) > _LONGEST_LABEL - 20 or label_of(part) == label
     assert part != "tuned", "f1_tuned is the F1 at the tuned threshold"
 
 
@@ -154,7 +154,7 @@ def test_long_labels_are_cut_and_stay_different(letter: str) -> None:
     labels = [1000 * letter + end for end in ("x", "y")]
     parts = [metric_name_part(label) for label in labels]
     assert len(set(parts)) == 2
-    assert max(map(len, parts)) <= LONGEST_LABEL
+    assert max(map(len, parts)) <= _LONGEST_LABEL
 
 
 def test_every_metric_that_a_task_can_choose_has_its_limits() -> None:

@@ -15,8 +15,8 @@ from dice_ray.metrics.calibration import Calibration, with_prior
 from dice_ray.metrics.classification import constant_f1
 from dice_ray.metrics.decisions import FittedDecision, thresholds
 from dice_ray.metrics.fitting import (
-    best_no_answer_threshold,
-    best_threshold,
+    _best_no_answer_threshold,
+    _best_threshold,
     fit_classes,
     fit_no_answer,
     fit_own_threshold,
@@ -41,17 +41,17 @@ def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
     def f1(threshold: float) -> float:
         return float(reference.f1_score(labels, probabilities > threshold, zero_division=0))
 
-    best = best_threshold(probabilities, labels, F1Rule())
+    best = _best_threshold(probabilities, labels, F1Rule())
     assert f1(best) == pytest.approx(max(f1(other) for other in [-1.0, *probabilities]))
     assert labels.any() or best == 0.5
 
 
 def test_the_best_threshold_lies_between_and_near_a_half() -> None:
-    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1]), F1Rule()) == pytest.approx(0.2)
+    assert _best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1]), F1Rule()) == pytest.approx(0.2)
     # 0.2 (all four) and 0.8 (the last) both give F1 2/3.
-    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.2)
-    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.8)
-    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1]), F1Rule()) < 0
+    assert _best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.2)
+    assert _best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1]), F1Rule()) == pytest.approx(0.8)
+    assert _best_threshold(np.array([0.0, 0.0]), np.array([1, 1]), F1Rule()) < 0
 
 
 @pytest.mark.parametrize(("positives", "is_used"), [(2, False), (40, True)])
@@ -61,7 +61,7 @@ def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: 
     labels = np.repeat([1, 0], [positives, 19 * positives])
     probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
     decided = fitted(probabilities, labels)
-    assert decided.tuned == {"threshold": best_threshold(probabilities, labels, F1Rule())}
+    assert decided.tuned == {"threshold": _best_threshold(probabilities, labels, F1Rule())}
     assert decided.support == positives
     assert decided.used == (decided.tuned if is_used else {"threshold": 0.5})
 
@@ -97,14 +97,14 @@ def test_a_tuned_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
         probabilities = (1 / (1 + np.exp(-logits))).round(1)
         folds, predicted = dealt(labels), np.zeros(40, dtype=int)
         for fold in range(5):
-            other = best_threshold(probabilities[folds != fold], labels[folds != fold], F1Rule())
+            other = _best_threshold(probabilities[folds != fold], labels[folds != fold], F1Rule())
             predicted[folds == fold] = probabilities[folds == fold] > other
         at_half, fitted_f1 = (
             float(reference.f1_score(labels, guess, zero_division=0)) for guess in (probabilities > 0.5, predicted)
         )
         is_used = labels.sum() >= 5 and fitted_f1 > max(at_half, 1.1 * constant_f1(labels))
         num_used += is_used
-        expected = best_threshold(probabilities, labels, F1Rule()) if is_used else 0.5
+        expected = _best_threshold(probabilities, labels, F1Rule()) if is_used else 0.5
         assert fitted(probabilities, labels).used["threshold"] == expected, seed
     assert 10 < num_used < 50
 
@@ -119,11 +119,11 @@ def test_a_no_answer_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> No
         folds, thresholds = dealt(answerable.astype(int)), np.zeros(40)
         for fold in range(5):
             others = folds != fold
-            thresholds[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
+            thresholds[~others] = _best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
         fitted, untuned = (np.where(no_answer > each, ~answerable, scores).sum() for each in (thresholds, 0.0))
         is_used = min(answerable.sum(), (~answerable).sum()) >= 5 and fitted > max(untuned, (~answerable).sum())
         num_used += bool(is_used)
-        expected = best_no_answer_threshold(no_answer, scores, answerable) if is_used else 0.0
+        expected = _best_no_answer_threshold(no_answer, scores, answerable) if is_used else 0.0
         assert fit_no_answer(no_answer, scores, answerable).used["threshold"] == expected, seed
     assert 10 < num_used < 50
 
@@ -142,7 +142,7 @@ def test_no_no_answer_threshold_beats_the_best_one(rows: list[tuple[float, float
     def worth(threshold: float) -> float:
         return float(np.where(no_answer > threshold, ~answerable, scores).mean())
 
-    best = best_no_answer_threshold(no_answer, scores, answerable)
+    best = _best_no_answer_threshold(no_answer, scores, answerable)
     reachable = [worth(float(other)) for other in [no_answer.min() - 1, *no_answer]]
     assert worth(best) == pytest.approx(max(reachable), abs=1e-9)
 
@@ -150,9 +150,9 @@ def test_no_no_answer_threshold_beats_the_best_one(rows: list[tuple[float, float
 def test_the_no_answer_threshold_lies_between() -> None:
     answerable = np.array([True, True, False, False])
     scores = np.array([1.0, 0.5, 0.0, 0.0])
-    assert best_no_answer_threshold(np.array([-3.0, -1.0, 2.0, 4.0]), scores, answerable) == 0.5
-    assert best_no_answer_threshold(np.array([3.0, 2.0, 1.0, 1.0]), scores * 0, answerable) == 0.0
-    assert best_no_answer_threshold(np.array([3.0, 2.0]), scores[:2], answerable[:2]) == 3.0
+    assert _best_no_answer_threshold(np.array([-3.0, -1.0, 2.0, 4.0]), scores, answerable) == 0.5
+    assert _best_no_answer_threshold(np.array([3.0, 2.0, 1.0, 1.0]), scores * 0, answerable) == 0.0
+    assert _best_no_answer_threshold(np.array([3.0, 2.0]), scores[:2], answerable[:2]) == 3.0
 
 
 def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
@@ -176,9 +176,9 @@ def test_labels_with_20_positives_have_thresholds_of_their_own() -> None:
     probabilities_NC = 1 / (1 + np.exp(-draw.normal(3 * gold_NC - np.array([1, 3, 5]))))
     decided = fit_threshold(probabilities_NC, gold_NC, F1Rule(), ["a", "b", "c"])
     assert decided.tuned == {
-        "threshold": best_threshold(probabilities_NC.ravel(), gold_NC.ravel(), F1Rule()),
+        "threshold": _best_threshold(probabilities_NC.ravel(), gold_NC.ravel(), F1Rule()),
         **{
-            f"threshold:{name}": best_threshold(probabilities_NC[:, label], gold_NC[:, label], F1Rule())
+            f"threshold:{name}": _best_threshold(probabilities_NC[:, label], gold_NC[:, label], F1Rule())
             for label, name in ((0, "a"), (2, "c"))
         },
     }

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from dice_ray.metrics.fitting import best_threshold
+from dice_ray.metrics.fitting import _best_threshold
 from dice_ray.metrics.rules import CostRule, F1Rule, FBetaRule, PrecisionRule, RateRule, RecallRule, Rule
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -80,7 +80,7 @@ def cases() -> tuple[Floats, NDArray[np.int64]]:
 def test_no_threshold_is_better(rule: Rule, gain: Gain, cases: tuple[Floats, NDArray[np.int64]]) -> None:
     """Finds a threshold that another one beats or that lies nearer to .5, and a limit that is missed on dev."""
     probabilities_BN, labels_BN = cases
-    found_B = np.array([best_threshold(p_N, y_N, rule) for p_N, y_N in zip(probabilities_BN, labels_BN, strict=True)])
+    found_B = np.array([_best_threshold(p_N, y_N, rule) for p_N, y_N in zip(probabilities_BN, labels_BN, strict=True)])
 
     # All thresholds that differ: halfway below each probability, and halfway from the largest to 1.
     below_BNN = probabilities_BN[:, None, :] < probabilities_BN[:, :, None]
@@ -121,7 +121,7 @@ def test_a_certainty_is_the_share_of_dev_sets_that_keep_the_limit_in_use(positiv
     kept = []
     for _ in range(1000):
         probabilities = draw.random(len(gold)) * np.where(gold, 1, 0.5)
-        recall, other = (1 - best_threshold(probabilities, gold, rule) for rule in rules)
+        recall, other = (1 - _best_threshold(probabilities, gold, rule) for rule in rules)
         precision = other / (other + 2 * max(0, 2 * other - 1))
         kept.append((recall >= 0.9, precision >= 0.8))
     of_recall, of_precision = np.mean(kept, axis=0)
@@ -132,6 +132,6 @@ def test_a_certainty_is_the_share_of_dev_sets_that_keep_the_limit_in_use(positiv
 
 def test_a_certainty_that_dev_cannot_give_finds_all_or_nothing() -> None:
     probabilities, gold = np.array([0.1, 0.3, 0.7, 0.9]), np.array([0, 0, 1, 1])
-    assert best_threshold(probabilities, gold, RecallRule(at_least=0.8, certainty=0.9)) == pytest.approx(0.05)
-    assert best_threshold(probabilities, gold, PrecisionRule(at_least=0.8, certainty=0.9)) == pytest.approx(0.95)
-    assert best_threshold(probabilities, gold, PrecisionRule(at_least=1.0)) == pytest.approx(0.5)
+    assert _best_threshold(probabilities, gold, RecallRule(at_least=0.8, certainty=0.9)) == pytest.approx(0.05)
+    assert _best_threshold(probabilities, gold, PrecisionRule(at_least=0.8, certainty=0.9)) == pytest.approx(0.95)
+    assert _best_threshold(probabilities, gold, PrecisionRule(at_least=1.0)) == pytest.approx(0.5)

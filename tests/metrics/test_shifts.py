@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dice_ray.metrics.classification import class_scores, confusion
-from dice_ray.metrics.shifts import MIN_ITEMS, fit_shifts, shifted
+from dice_ray.metrics.shifts import _MIN_ITEMS, fit_shifts, shifted
 
 Items: TypeAlias = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -87,7 +87,7 @@ def test_a_class_with_few_items_has_no_shift_of_its_own() -> None:
     probabilities_NC, labels_N = imbalanced(400, 3, 0)
     sizes_C = np.bincount(labels_N)
     rarest = int(sizes_C.argmin())
-    for kept, is_free in ((MIN_ITEMS - 1, False), (MIN_ITEMS, True)):
+    for kept, is_free in ((_MIN_ITEMS - 1, False), (_MIN_ITEMS, True)):
         chosen = np.sort(np.append(np.flatnonzero(labels_N != rarest), np.flatnonzero(labels_N == rarest)[:kept]))
         shifts_C = fit_shifts(probabilities_NC[chosen], labels_N[chosen], "macro_f1")
         log_ratios_C = np.log(np.bincount(labels_N[chosen]) / np.bincount(labels_N[chosen]).max())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.records import AnswerSpan, QuestionRecord
-from dice_ray.tasks.answer_spans import TokenMark, best_spans, likely_spans, token_characters, token_spans, usable
+from dice_ray.tasks.answer_spans import TokenMark, _likely_spans, best_spans, token_characters, token_spans, usable
 
 SCORES = st.integers(1, 12).flatmap(
     lambda size: st.tuples(*[st.lists(st.integers(-9, 9).map(float), min_size=size, max_size=size)] * 2)
@@ -46,7 +46,7 @@ def test_a_likely_span_ends_at_the_nearest_end(flags: list[tuple[bool, bool]], l
         for is_end, is_marked in zip((False, True), is_either, strict=True)
         if is_marked
     ]
-    assert likely_spans(marks, longest) == expected
+    assert _likely_spans(marks, longest) == expected
 
 
 def test_the_first_answer_that_is_located_is_used() -> None:

@@ -75,7 +75,7 @@ def test_a_second_start_encodes_nothing_and_counts_nothing(monkeypatch: pytest.M
         raise AssertionError("the training split was read again")
 
     for name in ("encode", "facts", "texts"):
-        monkeypatch.setattr(f"dice_ray.tasks.text_classification.OneLabel.{name}", no_pass)
+        monkeypatch.setattr(f"dice_ray.tasks.text_classification._OneLabel.{name}", no_pass)
     monkeypatch.setattr(SentencePairConfig, "classes", no_pass)
     again = encode(SentencePairConfig(), ModelConfig(), splits, "generated")
     assert again.facts == first.facts

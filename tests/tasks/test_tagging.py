@@ -22,7 +22,7 @@ from dice_ray.metrics.spans import span_counts
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single
 from dice_ray.tasks.base import NO_TARGET, Scores
-from dice_ray.tasks.tagging import Tagging, TaggingConfig
+from dice_ray.tasks.tagging import TaggingConfig, _Tagging
 from tests.contracts.tasks import Built
 
 NAMES = (
@@ -32,17 +32,17 @@ NAMES = (
 CHINESE = (TaggedRecord("1", ("看似", "簡單"), ("VERB", "ADJ")), TaggedRecord("2", ("是", "二"), ("VERB", "NUM")))
 
 
-def built(records: tuple[TaggedRecord, ...] = NAMES, **settings: Any) -> Tagging:
+def built(records: tuple[TaggedRecord, ...] = NAMES, **settings: Any) -> _Tagging:
     config = TaggingConfig.model_validate(settings)
     return config.build(config.classes(records))
 
 
-def scored(task: Tagging, records: tuple[TaggedRecord, ...], *predicted: list[str]) -> Scores:
+def scored(task: _Tagging, records: tuple[TaggedRecord, ...], *predicted: list[str]) -> Scores:
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
     return task.score(records, rows, [decoded(task, tags) for tags in predicted], None)
 
 
-def decoded(task: Tagging, tags: list[str]) -> list[float]:
+def decoded(task: _Tagging, tags: list[str]) -> list[float]:
     """What is decoded of a row with these tags: the background has a margin of 1 where it is predicted, else of -1."""
     classes = [float(task.classes.index(tag)) for tag in tags]
     return [*classes, *(1.0 if tag == task.config.background else -1.0 for tag in tags)]

@@ -19,7 +19,7 @@ from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import single
 from dice_ray.tasks.encoding import _write_rows
-from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig, TextTask
+from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig, _TextTask
 
 LABELS = ["a", "b", "c", "a", "a"]
 ONE = tuple(TextRecord(str(number), f"text {number}", (label,)) for number, label in enumerate(LABELS))
@@ -29,7 +29,7 @@ SEVERAL = tuple(
 )
 
 
-def built(records: tuple[TextRecord, ...], **settings: Any) -> TextTask:
+def built(records: tuple[TextRecord, ...], **settings: Any) -> _TextTask:
     config = TextClassificationConfig.model_validate(settings)
     return config.build(config.classes(records))
 
@@ -39,7 +39,7 @@ def at(threshold: float) -> FittedDecision:
     return FittedDecision("f1", {"threshold": threshold}, {"threshold": 0.5}, is_used=True, support=9, on_dev=0.0)
 
 
-def scored(task: TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> dict[str, float]:
+def scored(task: _TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> dict[str, float]:
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
     return task.score(records, rows, decoded, task.decide(records, rows, decoded)).metrics
 
@@ -102,7 +102,9 @@ def test_several_labels_are_scored_as_scikit_learn_does() -> None:
     assert metrics["constant_f1"] == pytest.approx(max(constants))
 
 
-def predicted(task: TextTask, texts: list[str], decoded: list[list[float]], threshold: float | None) -> list[list[str]]:
+def predicted(
+    task: _TextTask, texts: list[str], decoded: list[list[float]], threshold: float | None
+) -> list[list[str]]:
     records = [TextRecord(str(number), text, ()) for number, text in enumerate(texts)]
     rows = task.encode(records, load_tokenizer(ModelConfig(), texts))
     decision = None if threshold is None else at(threshold)

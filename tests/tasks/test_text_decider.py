@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 from dice_ray.data.records import TextRecord
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.tasks.base import Scores
-from dice_ray.tasks.text_classification import TextClassificationConfig, TextTask
+from dice_ray.tasks.text_classification import TextClassificationConfig, _TextTask
 from tests.tasks.test_text_classification import built
 
 POSITIVE = {"positive": "yes"}
@@ -27,7 +27,7 @@ def drawn(num: int = 600, share: float = 0.1, seed: int = 0) -> tuple[tuple[Text
     return records, np.stack([1 - p, p], 1).tolist()
 
 
-def scored(task: TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> Scores:
+def scored(task: _TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> Scores:
     rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
     return task.score(records, rows, decoded, task.decide(records, rows, decoded))
 

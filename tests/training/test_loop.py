@@ -23,7 +23,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, single, trained
 from dice_ray.tasks.base import Scores
-from dice_ray.tasks.text_classification import OneLabel
+from dice_ray.tasks.text_classification import _OneLabel
 from dice_ray.training import batches, loop, precision
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.training.test_step import run_workers
@@ -42,13 +42,13 @@ def small(**values: Any) -> RunConfig:
 
 def script(monkeypatch: pytest.MonkeyPatch, **metrics: Iterable[float]) -> None:
     """Let the evaluations of a run have these values of metrics, one after the other."""
-    score, rows = OneLabel.score, zip(*metrics.values(), strict=True)
+    score, rows = _OneLabel.score, zip(*metrics.values(), strict=True)
 
     def scripted(*arguments: Any) -> Scores:
         scores = score(*arguments)
         return replace(scores, metrics=scores.metrics | dict(zip(metrics, next(rows), strict=True)))
 
-    monkeypatch.setattr(OneLabel, "score", scripted)
+    monkeypatch.setattr(_OneLabel, "score", scripted)
 
 
 def timeless(run: Iterable[Evaluation]) -> list[Evaluation]:

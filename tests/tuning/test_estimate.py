@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.api import DryRun
-from dice_ray.cli.printing import print_dry_run, print_estimate
+from dice_ray.cli.printing import _print_estimate, print_dry_run
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
@@ -99,7 +99,7 @@ def test_what_finds_no_room_is_refused() -> None:
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimate(ESTIMATE, 2.0, as_json=False)
+    _print_estimate(ESTIMATE, 2.0, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "runs        16, 3 finished before",
         "at once     2, each with 1 CPU",
@@ -115,14 +115,14 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "name: x",
     ]
     of_a_study = replace(ESTIMATE, needs=Demand(1, 1, 2, 2), fastest=REHEARSAL, least_seconds=5400.0)
-    print_estimate(replace(of_a_study, stops_early=False), None, as_json=False)
+    _print_estimate(replace(of_a_study, stops_early=False), None, as_json=False)
     printed = capsys.readouterr().out
     assert "each with 2 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00 (0:04 each, 21 steps, " in printed
     assert "cost" not in printed
 
 
 def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimate(ESTIMATE, 2.0, as_json=True)
+    _print_estimate(ESTIMATE, 2.0, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert (printed["plan"], printed["num_runs"], printed["least_cost"], printed["cost"]) == (
         "name: x\n",

@@ -34,8 +34,6 @@ _PAIRS: Final = (
 )
 KNOWN_NAMES: Final = frozenset([*_LABELS, *_TEXTS, *(name for pair in _PAIRS for name in pair), "id", "idx", "index"])
 """Names of columns; a row with one of them is a header."""
-_INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
-"""Labels of pairs of a premise and a hypothesis."""
 _GROUPS: Final = re.compile(
     "(user|customer|client|patient|author|speaker|doc|document|article|thread|conversation|session)([ _-]?(id|name))?"
 )
@@ -63,8 +61,10 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     if missing := [name for name in given_names if name not in known]:
         raise UnknownNameError("column", missing[0], known)
     values = {column: cells for column, cells in values.items() if str(column) not in given.splits.values()}
-    ids = [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
-    ids = [column for column in ids if str(column) not in given.columns] if given.id is None else [known[given.id]]
+    # Named as one of ids, with another value in each row.
+    named_id = [column for column in values if str(column).lower().endswith("id") and str(column) not in given.columns]
+    ids = [column for column in named_id if len({str(cell) for cell in values[column]}) == len(rows)]
+    ids = ids if given.id is None else [known[given.id]]
     id_: Nested = {"id": ids[0]} if ids else {}
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
@@ -115,7 +115,8 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     named = [column for column in texts if _rank(column, _TEXTS) < len(_TEXTS)]
     distinct = {value.lower() for value in _distinct(values[label])}
     is_one = not any(isinstance(cell, list) for cell in values[label])
-    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= _INFERENCES):
+    inferences = {"entailment", "neutral", "contradiction", "e", "n", "c", "-"}  # from a premise to a hypothesis
+    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= inferences):
         pair = texts[0], texts[1]
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
@@ -218,11 +219,6 @@ def _separator(cells: Sequence[Any]) -> str | None:
         if len(has_separator) == 2 and len(parts) <= len(whole) and parts & whole:
             return separator
     return None
-
-
-def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
-    """Whether a column is named as one of ids, and has another value in each row."""
-    return str(column).lower().endswith("id") and len({str(cell) for cell in cells}) == num_rows
 
 
 def split_note(rows: Sequence[Mapping[Any, Any]], columns: Nested, given: Given) -> str:

@@ -22,19 +22,10 @@ _CANDIDATES: Final = (
 """One of each family of encodings; a larger one stands for those that it contains."""
 _NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _REPLACED: Final = "\ufffd"
-_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
-"""Half of a surrogate pair, which some programs write in UTF-8: its row is bad, not the encoding of the file."""
-_MAX_FOREIGN_SHARE: Final = 0.3
-"""The share of letters that are not ASCII up to which a text can be in a Western European language."""
-_HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
-_CLEAR_LEAD: Final = 0.1
-"""The share of implausible text by which an encoding must be better than all others."""
 _SYMBOL_IN_WORD: Final = re.compile(
     r"[^\W\d_][^\w\s\x00-\x7f\u2013\u2014\u2018\u2019\u2026\xad\xb4\xb7][^\W\d_]|\w[\xb2\xb3\xb9]\w|[a-z][\xc0-\xd6\xd8-\xde]"
 )
 """A symbol other than dashes, apostrophes and dots between letters, or a capital letter after a small one."""
-_RARE_LETTERS: Final = frozenset("ðýþÐÝÞ")
-"""Letters of Icelandic, in whose place Turkish encodings have their own letters."""
 
 
 def guess_encoding(path: Path) -> tuple[str, str]:
@@ -59,7 +50,8 @@ def guess_encoding(path: Path) -> tuple[str, str]:
             raise unreadable(path, "the file", "text", "bytes that are 0, as in a binary file")
         while block:
             if not block.isascii():
-                text = decoder.decode(_SURROGATE.sub("é".encode(), block))
+                # Some programs write half of a surrogate pair in UTF-8: its row is bad, not the encoding of the file.
+                text = decoder.decode(re.sub(rb"\xed[\xa0-\xbf][\x80-\xbf]", "é".encode(), block))
                 num_bad += text.count(_REPLACED)
                 num_good += sum(not letter.isascii() for letter in text) - text.count(_REPLACED)
                 if len(foreign) < _NUM_BYTES:
@@ -94,8 +86,9 @@ def _is_western(foreign: bytes) -> bool:
     text = foreign.decode("cp1252", errors="replace" if not _NOT_IN_CP1252 & set(foreign) else "ignore")
     letters = [letter for letter in text if letter.isalpha()]
     num_foreign = sum(not letter.isascii() for letter in letters)
-    is_rare = _RARE_LETTERS & set(letters)
-    return num_foreign <= _MAX_FOREIGN_SHARE * len(letters) and not _SYMBOL_IN_WORD.search(text) and not is_rare
+    # Letters of Icelandic, in whose place Turkish encodings have their own letters.
+    is_rare = not set(letters).isdisjoint("ðýþÐÝÞ")
+    return num_foreign <= 0.3 * len(letters) and not _SYMBOL_IN_WORD.search(text) and not is_rare
 
 
 def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
@@ -107,9 +100,10 @@ def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
         match
         for match in from_bytes(foreign, cp_isolation=list(_CANDIDATES), threshold=0.3)
         # A text in a single-byte encoding is valid in cp932, as half-width kana, which are rare in Japanese.
-        if 2 * len(_HALF_WIDTH.findall(str(match))) < len(str(match))
+        if 2 * len(re.findall("[\uff61-\uff9f]", str(match))) < len(str(match))
     ]
-    if matches and all(other.chaos >= matches[0].chaos + _CLEAR_LEAD for other in matches[1:]):
+    # Its share of implausible text must be clearly below that of all others.
+    if matches and all(other.chaos >= matches[0].chaos + 0.1 for other in matches[1:]):
         best = matches[0].encoding
         return best, f"{best}, as the bytes are not UTF-8, and no other encoding gives as plausible a text."
     first = foreign.partition(b"\n")[0]

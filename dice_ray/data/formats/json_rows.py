@@ -25,8 +25,6 @@ _WORDS: Final = frozenset(["tokens", "words", "tokenized_text"])
 """Keys of the words of a text."""
 _TEXTS: Final = _WORDS | {"text", "sentence", "content", "question", "context"}
 """Keys of a text or its words."""
-_LONGEST_TOKEN: Final = 16
-"""The characters of an unfinished literal or escape at the end of a block."""
 
 
 class NotJsonError(ValueError):
@@ -224,7 +222,8 @@ class _Document:
             try:
                 value, end = self._decoder.raw_decode(self._text, self._at)
             except JSONDecodeError as error:
-                is_cut = error.msg.startswith("Unterminated") or error.pos + _LONGEST_TOKEN >= len(self._text)
+                # The end of a block may cut a literal or an escape, which have up to 16 characters.
+                is_cut = error.msg.startswith("Unterminated") or error.pos + 16 >= len(self._text)
                 if not is_cut or not self._more():
                     raise self._error(error.msg, error.pos) from None
             except RecursionError:

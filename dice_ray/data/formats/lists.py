@@ -98,9 +98,12 @@ class TaggedColumns(_ListColumns):
 
     @classmethod
     def fits(cls, rows: Sequence[Mapping[str, Any]], read: ReadColumns, path: str) -> Guess | str:
-        """The words of a sentence and as many tags: the last column of spans, else the first of plain tags."""
+        """The words of a sentence and as many tags: the last column of spans, else the first of plain tags.
+
+        A text is the list of its pieces between spaces.
+        """
         columns = {
-            column: [_pieces(row[column]) for row in rows]
+            column: [row[column].split() if isinstance(row[column], str) else row[column] for row in rows]
             for column in rows[0]
             if all(isinstance(row.get(column), list | str) for row in rows)
         }
@@ -299,11 +302,6 @@ def guess_lists(rows: Sequence[Mapping[str, Any]], read: ReadColumns, path: str)
         if isinstance(found := columns.fits(rows, read, path), Guess):
             break
     return found
-
-
-def _pieces(value: list[Any] | str) -> list[Any]:
-    """A list, or the pieces of a text between spaces."""
-    return value.split() if isinstance(value, str) else value
 
 
 def _may_be_tags(rows: Sequence[Mapping[str, Any]], column: str, cells: Sequence[Sequence[Any]]) -> bool:

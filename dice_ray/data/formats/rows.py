@@ -28,13 +28,7 @@ from dice_ray.data.formats.base import (
 from dice_ray.data.formats.candidates import choose_columns, split_note
 from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
-from dice_ray.data.formats.lists import (
-    QuestionColumns,
-    ReadColumns,
-    SpanColumns,
-    TaggedColumns,
-    guess_lists,
-)
+from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
 from dice_ray.data.formats.text import binary_format, unreadable
 from dice_ray.data.records import Record
 from dice_ray.data.split_names import lists_of_splits

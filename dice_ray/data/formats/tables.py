@@ -28,13 +28,7 @@ from dice_ray.data.formats.base import (
 from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns, split_note
 from dice_ray.data.formats.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.formats.json_rows import is_json
-from dice_ray.data.formats.lists import (
-    QuestionColumns,
-    ReadColumns,
-    SpanColumns,
-    TaggedColumns,
-    guess_lists,
-)
+from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
 from dice_ray.data.formats.spans import guess_spans
 from dice_ray.data.formats.tags import guess_tagging
 from dice_ray.data.formats.text import spaced_words, undecoded, unreadable

@@ -181,14 +181,10 @@ def _as_text(path: Path, encoding: str, line: Callable[[], int]) -> Iterator[tup
         raise unreadable(path, "the file", "text", f"a file of {found}")
     try:
         with readable(path, line) as file:
-            yield file, "strict" if _is_wide(encoding) else "surrogateescape"
+            is_wide = codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+            yield file, "strict" if is_wide else "surrogateescape"
     except UnicodeError as error:
         raise unreadable(path, line(), encoding, f"{error}: set another `encoding`") from None
-
-
-def _is_wide(encoding: str) -> bool:
-    """Whether a character has two or four bytes in an encoding."""
-    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
 
 
 def _refuse_wide(path: Path, first_line: str, encoding: str) -> None:

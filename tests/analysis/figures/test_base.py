@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from analysis.figures.base import COLORS, INK, QUIET, Figure, looks_of
-from analysis.figures.paper import ImbalanceBars
-from analysis.report import FIGURES
+from analysis.figures.paper import _ImbalanceBars
+from analysis.report import _FIGURES
 from tests.analysis.experiments import NASTY, experiments
 
-BARS = ImbalanceBars("imbalance", NASTY, ((NASTY, 100, 10), ("none", 5, 0)))
+BARS = _ImbalanceBars("imbalance", NASTY, ((NASTY, 100, 10), ("none", 5, 0)))
 
 
-@pytest.mark.parametrize("make", [*FIGURES, lambda _: [BARS]], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*_FIGURES, lambda _: [BARS]], ids=lambda make: make.__name__)
 def test_each_figure_is_drawn_the_same_each_time_and_described(make: Any, tmp_path: Path) -> None:
     figures: list[Figure] = [figure for findings in experiments().values() for figure in make(findings)]
     assert figures, "each figure must be one of some experiment"

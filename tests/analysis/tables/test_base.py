@@ -11,7 +11,7 @@ import pytest
 
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings
-from analysis.report import TABLES
+from analysis.report import _TABLES
 from analysis.statistics.intervals import Interval
 from analysis.tables.base import ReportTable, _in_latex, in_markdown
 from analysis.tables.runs import all_runs
@@ -21,7 +21,7 @@ from tests.analysis.experiments import experiments
 NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'
 
 
-@pytest.mark.parametrize("make", [*TABLES, all_runs], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [*_TABLES, all_runs], ids=lambda make: make.__name__)
 def test_each_table_is_written_in_every_format(make: Callable[[Findings], list[ReportTable]]) -> None:
     made = [table for findings in experiments().values() for table in make(findings)]
     assert made, "each table must be one of some experiment"

@@ -21,7 +21,7 @@ from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import verdicts
 from analysis.verdict.base import MoreSeeds, Verdict, card_of
-from analysis.verdict.decision import Decision, Outcome, decide, open_arms
+from analysis.verdict.decision import Decision, _Outcome, decide, open_arms
 from analysis.verdict.over_seeds import _ONE_SEARCH, over_seeds
 from dice_ray.metrics.catalogue import gain
 from tests.analysis.cells import items, study
@@ -375,7 +375,7 @@ def test_no_sentence_contradicts_its_table(seed: int) -> None:
         made = over_seeds(decide(compared))
         outcomes[made.outcome] += 1
         assert [*contradictions(made, table, found)] == [], f"study {number}"
-    assert set(outcomes) == set(get_args(Outcome)), "else it could pass without a winner"
+    assert set(outcomes) == set(get_args(_Outcome)), "else it could pass without a winner"
 
 
 def contradictions(made: Verdict, table: ReportTable, found: Findings) -> Iterator[str]:
