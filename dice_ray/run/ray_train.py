@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.config.load import Layer, resolve
@@ -90,8 +91,15 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     )
     group: PlacementGroup | None = None
     last_step, is_complete = 0, False
-    pool = ThreadPoolExecutor(max_workers=1)
-    running = pool.submit(trainer.fit)
+    running: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            running.set_result(trainer.fit())
+        except BaseException as error:  # noqa: BLE001  the caller raises it
+            running.set_exception(error)
+
+    Thread(target=run, daemon=True).start()  # not in a pool, whose threads Python waits for at the exit without a limit
     try:
         while not running.done() or not events.empty():
             if is_stopped():
@@ -120,7 +128,6 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             _stop_workers(folder, group)
         (folder / PLACEMENT_GROUP).unlink(missing_ok=True)
         wait([running], timeout=10)
-        pool.shutdown(wait=False)
 
 
 def _shortened(message: str) -> str:

@@ -378,6 +378,16 @@ def test_a_machine_that_is_taken_away_does_not_wait_for_python(
     assert ended == [status] * is_at_once
 
 
+def test_a_command_that_has_ended_does_not_go_through_all_objects_again() -> None:
+    """Finds a driver that was refused, and on a busy machine lives for a minute after its message."""
+    program = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count())); from dice_ray.cli.app import *"
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{program}; main()", "resume", "none"], stdout=subprocess.PIPE, check=False
+    )
+    assert ended.returncode == 2
+    assert int(ended.stdout) > 1000
+
+
 def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Run, calls: list[dict[str, Any]]) -> None:
     result = run("resume", "sw")
     assert result.status == 130
