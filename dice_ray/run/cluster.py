@@ -69,8 +69,6 @@ _PASSED = (
 """Environment variables that other machines get: those that say where files are, and none that may hold a secret."""
 _SOCKET = "/dice_ray-xxxxxxxx/ray/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
 """A socket of a Ray that is started here, below the folder of temporary files (Ray 2.60)."""
-_LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
-"""The bytes that the path of a socket can have at most."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +229,8 @@ def _scratch() -> Iterator[Path]:
 
     It is in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS.
     """
-    is_short = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= _LONGEST_SOCKET
+    longest = 103 if sys.platform == "darwin" else 107  # bytes that the path of a socket can have
+    is_short = len(os.fsencode(tempfile.gettempdir() + _SOCKET)) <= longest
     parent = Path(tempfile.gettempdir() if is_short else "/tmp")
     for left in parent.glob("dice_ray-*/lock"):
         with suppress(OSError, RunError):
@@ -298,12 +297,10 @@ def _check_member(address: str) -> None:
 
 
 def _listens(path: str) -> bool:
-    with socket.socket(socket.AF_UNIX) as client:
-        try:
-            client.connect(path)
-        except OSError:
-            return False
-    return True
+    with socket.socket(socket.AF_UNIX) as client, suppress(OSError):
+        client.connect(path)
+        return True
+    return False
 
 
 def _init(address: str, options: Mapping[str, Any]) -> None:

@@ -21,13 +21,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dice_ray.errors import DiceRayError, RunError, counted, first_line, gib, one_line, reason_of
 from dice_ray.files import RUNS, is_url, opened, store_url, without_password
 from dice_ray.run import cluster
 
 if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
     from dice_ray.config.schema import RunConfig
 
 DRIVER: Final = "driver"
@@ -56,6 +58,10 @@ class Check:
     problem: str = ""
 
 
+_Finding: TypeAlias = tuple[str, str, str]
+"""A check of one machine: `name`, `found` and `problem`."""
+
+
 @dataclass
 class _MachineFacts:
     """The facts that a machine reports of itself.
@@ -77,18 +83,11 @@ class _MachineFacts:
 
 def _described(configs: Sequence[RunConfig]) -> _MachineFacts:
     """The facts of this machine: its time and packages, and the data and encoders of these configurations."""
-    answer = _MachineFacts(
-        {"python": platform.python_version(), **{each: version(each) for each in ("ray", "torch", "dice-ray")}},
-        time.time(),
-    )
+    packages = {each: version(each) for each in ("ray", "torch", "dice-ray")}
+    answer = _MachineFacts({"python": platform.python_version(), **packages}, time.time())
     for config in configs:
         _find_contents(config, answer)
     return answer
-
-
-def _differing(machine: str, answer: _MachineFacts, own: _MachineFacts) -> list[Check]:
-    """The checks of packages, data and encoders, which must be those of the driver."""
-    return [_versions(machine, answer, own), *_contents(machine, answer, own)]
 
 
 def _find_contents(config: RunConfig, answer: _MachineFacts) -> None:
@@ -118,8 +117,8 @@ def _find_contents(config: RunConfig, answer: _MachineFacts) -> None:
             answer.problems[name] = reason_of(error)
 
 
-def _versions(machine: str, answer: _MachineFacts, own: _MachineFacts) -> Check:
-    found = ", ".join(f"{package} {number}" for package, number in answer.versions.items())
+def _differing(answer: _MachineFacts, own: _MachineFacts) -> Iterator[_Finding]:
+    """The checks of packages, data and encoders, which must be those of the driver."""
     # A machine without GPUs may have another build of torch, and Ray itself compares Python's last number.
     unequal = [
         f"{package}=={number.partition('+')[0]}, not {answer.versions[package]}"
@@ -127,16 +126,13 @@ def _versions(machine: str, answer: _MachineFacts, own: _MachineFacts) -> Check:
         if number.partition("+")[0] != answer.versions[package].partition("+")[0]
     ]
     problem = f"it must have the driver's versions: install {', '.join(unequal)}" if unequal else ""
-    return Check("versions", machine, found, problem)
-
-
-def _contents(machine: str, answer: _MachineFacts, own: _MachineFacts) -> Iterator[Check]:
+    yield "versions", ", ".join(f"{package} {number}" for package, number in answer.versions.items()), problem
     for name, (where, identity) in answer.contents.items():
         _, expected = own.contents.get(name, ("", identity))
         must = f"its {name} must be that of the driver, and differs: copy the driver's files there"
-        yield Check(name, machine, where, "" if identity == expected else must)
+        yield name, where, "" if identity == expected else must
     for name, problem in answer.problems.items():
-        yield Check(name, machine, "", f"it must have the {name}, which the driver does not send: {one_line(problem)}")
+        yield name, "", f"it must have the {name}, which the driver does not send: {one_line(problem)}"
 
 
 @dataclass(frozen=True)
@@ -175,15 +171,17 @@ def examined(needs: Needs) -> list[Check]:
     task = ray.remote(num_cpus=0, max_retries=0)(_answer)
     checks: list[Check] = []
     with _shared(needs.folder) as shared:
-        request = _Request(cluster.surroundings(), shared, needs.configs)
         asked = time.time()
+        request = cluster.surroundings(), shared, needs.configs
         answers = []
         for node in nodes:
             there = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-            answers.append(task.options(scheduling_strategy=there).remote(request, node["NodeID"]))
-        own = _answer(request, DRIVER)
+            answers.append(task.options(scheduling_strategy=there).remote(node["NodeID"], *request))
+        own = _answer(DRIVER, *request)
         for node, asked_for in zip(nodes, answers, strict=True):
-            machine = _machine(node, nodes)
+            address = str(node["NodeManagerAddress"])
+            is_one_of_several = sum(other["NodeManagerAddress"] == address for other in nodes) > 1
+            machine = f"{address}/{node['NodeID'][:6]}" if is_one_of_several else address
             try:
                 answer = ray.get(asked_for, timeout=_ANSWER_SECONDS)
             except RayError as error:
@@ -191,23 +189,16 @@ def examined(needs: Needs) -> list[Check]:
                 must = f"it must have dice_ray {version('dice-ray')} installed for Ray's Python, and answer: {reason}"
                 checks.append(Check("versions", machine, "", must))
                 continue
-            is_seen_here = shared.holds(node["NodeID"])
-            checks += [
-                *_differing(machine, answer, own),
-                _resources(machine, answer, cluster.node_of(node)),
-                _clock(machine, answer, asked, time.time()),
-                _folder(machine, answer, shared.shown, is_seen_here=is_seen_here),
+            findings = [
+                *_differing(answer, own),
+                _resources(answer, cluster.node_of(node)),
+                _clock(answer, asked, time.time()),
+                _folders(answer, shared, node["NodeID"]),
             ]
             if len(nodes) > 1 and (not needs.configs or any(each.launch.workers > 1 for each in needs.configs)):
-                checks.append(_own_name(machine, answer))
+                findings.append(_own_name(machine, answer))
+            checks += [Check(name, machine, found, problem) for name, found, problem in findings]
     return [*checks, _disk(needs)]
-
-
-@dataclass(frozen=True)
-class _Request:
-    surroundings: Mapping[str, str]
-    shared: _Shared
-    configs: tuple[RunConfig, ...]
 
 
 @dataclass(frozen=True)
@@ -221,26 +212,24 @@ class _Shared:
     def shown(self) -> str:
         return without_password(self.place)
 
-    def write(self, name: str) -> None:
+    def at(self, name: str) -> tuple[FileSystem, str]:
+        """A file in a folder that is there until the end of the check."""
         filesystem, root = opened(self.place)
-        filesystem.create_dir(self._folder(root))
-        with filesystem.open_output_stream(f"{self._folder(root)}/{name}") as file:
-            file.write(self.token.encode())
+        return filesystem, f"{root}/.doctor-{self.token[:8]}/{name}"
+
+    def write(self, name: str) -> None:
+        filesystem, file = self.at(name)
+        filesystem.create_dir(file.removesuffix(f"/{name}"))
+        with filesystem.open_output_stream(file) as stream:
+            stream.write(self.token.encode())
 
     def holds(self, name: str) -> bool:
-        filesystem, root = opened(self.place)
+        filesystem, file = self.at(name)
         try:
-            with filesystem.open_input_stream(f"{self._folder(root)}/{name}") as file:
-                return bool(file.read() == self.token.encode())
+            with filesystem.open_input_stream(file) as stream:
+                return bool(stream.read() == self.token.encode())
         except OSError:
             return False
-
-    def delete(self) -> None:
-        filesystem, root = opened(self.place)
-        filesystem.delete_dir(self._folder(root))
-
-    def _folder(self, root: str) -> str:
-        return f"{root}/.doctor-{self.token[:8]}"
 
 
 @contextmanager
@@ -258,17 +247,18 @@ def _shared(folder: Path) -> Iterator[_Shared]:
     try:
         yield shared
     finally:
-        shared.delete()
+        filesystem, own = shared.at("")
+        filesystem.delete_dir(own)
 
 
-def _answer(request: _Request, name: str) -> _MachineFacts:
+def _answer(name: str, surroundings: Mapping[str, str], shared: _Shared, configs: Sequence[RunConfig]) -> _MachineFacts:
     """Runs on each machine, and in the driver."""
     answer = _described(())
-    working, shared = Path(request.surroundings[cluster.FOLDER]), request.shared
+    working = Path(surroundings[cluster.FOLDER])
     if not working.is_dir() and not is_url(shared.place):
         answer.unseen = f"it must see the working directory {working} under the same path: share it, or use `submit`"
         return answer
-    cluster.enter(request.surroundings)
+    cluster.enter(surroundings)
     if not shared.holds(DRIVER):
         answer.unseen = f"it must see what the driver writes to {shared.shown}: {_HOW_TO_SHARE}"
     elif name != DRIVER:
@@ -276,47 +266,42 @@ def _answer(request: _Request, name: str) -> _MachineFacts:
             shared.write(name)
         except OSError as error:
             answer.unseen = f"it must be able to write to {shared.shown}: {first_line(error)}"
-    for config in request.configs:
+    for config in configs:
         _find_contents(config, answer)
     with suppress(OSError):
         # torch's gloo listens where the host name is, unless it is given a network interface.
-        name = socket.gethostname()
-        answer.own_name = (name, os.environ.get("GLOO_SOCKET_IFNAME") or socket.gethostbyname(name))
+        host = socket.gethostname()
+        answer.own_name = (host, os.environ.get("GLOO_SOCKET_IFNAME") or socket.gethostbyname(host))
     return answer
 
 
-def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
-    """The address of a machine, with the beginning of its id where it runs several of Ray's nodes."""
-    address = str(node["NodeManagerAddress"])
-    is_one_of_several = sum(other["NodeManagerAddress"] == address for other in nodes) > 1
-    return f"{address}/{node['NodeID'][:6]}" if is_one_of_several else address
-
-
-def _resources(machine: str, answer: _MachineFacts, node: cluster.Node) -> Check:
+def _resources(answer: _MachineFacts, node: cluster.Node) -> _Finding:
     found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
     torch = answer.versions["torch"]
     must = (
         f"it has GPUs, and torch {torch} is a build without CUDA: install torch from PyPI or pytorch.org's CUDA index"
     )
-    return Check("resources", machine, found, must if node.gpus and torch.endswith("+cpu") else "")
+    return "resources", found, must if node.gpus and torch.endswith("+cpu") else ""
 
 
-def _clock(machine: str, answer: _MachineFacts, asked: float, answered: float) -> Check:
+def _clock(answer: _MachineFacts, asked: float, answered: float) -> _Finding:
     """The clock was read between the question and the answer; how far it lies outside is the least difference."""
     skew = max(asked - answer.time, answer.time - answered, 0.0)
     if skew <= _MAX_SKEW:
-        return Check("clock", machine, "as the driver's")
+        return "clock", "as the driver's", ""
     found = f"at least {skew:.0f} s {'behind' if answer.time < asked else 'ahead'}"
-    return Check("clock", machine, found, f"its clock is {found} of the driver's: set all clocks by NTP")
+    return "clock", found, f"its clock is {found} of the driver's: set all clocks by NTP"
 
 
-def _folder(machine: str, answer: _MachineFacts, place: str, *, is_seen_here: bool) -> Check:
-    if answer.unseen or is_seen_here:
-        return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
-    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {_HOW_TO_SHARE}")
+def _folders(answer: _MachineFacts, shared: _Shared, name: str) -> _Finding:
+    """Whether the machine of this name and the driver see what the other one writes."""
+    unseen = answer.unseen
+    if not unseen and not shared.holds(name):
+        unseen = f"the driver must see what it writes to {shared.shown}: {_HOW_TO_SHARE}"
+    return "folders", "" if unseen else f"{shared.shown} read and written", unseen
 
 
-def _own_name(machine: str, answer: _MachineFacts) -> Check:
+def _own_name(machine: str, answer: _MachineFacts) -> _Finding:
     """Workers of one run on several machines reach each other at the addresses of the machines' host names."""
     name, address = answer.own_name
     must = (
@@ -324,7 +309,7 @@ def _own_name(machine: str, answer: _MachineFacts) -> Check:
         "correct /etc/hosts there, or set GLOO_SOCKET_IFNAME to its network interface before its `ray start`"
     )
     is_reached = bool(address) and (machine.startswith("127.") or not address.startswith("127."))
-    return Check("host name", machine, address, "" if is_reached else must)
+    return "host name", address, "" if is_reached else must
 
 
 def _disk(needs: Needs) -> Check:
@@ -370,5 +355,5 @@ def _found(admission: Admission, surroundings: Mapping[str, str], folder: Path) 
     if unseen := next((each for each in must_see if not each.is_dir()), None):
         return f"it must see {unseen} under the same path: {_HOW_TO_SHARE}"
     cluster.enter(surroundings)
-    checks = _differing("", _described(admission.configs), admission.driver)
-    return "; ".join(check.problem for check in checks if check.problem)
+    differing = _differing(_described(admission.configs), admission.driver)
+    return "; ".join(problem for _, _, problem in differing if problem)

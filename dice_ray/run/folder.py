@@ -54,10 +54,6 @@ STOPPED: Final = "stopped"
 PLACEMENT_GROUP: Final = "placement_group"
 """Id of the placement group of a run's workers, which stays allocated when the run's process is killed."""
 
-_REDRAWN: Final = (
-    "Splits that an earlier version of dice_ray drew from train were not stratified: they count as changed."
-)
-
 
 def holds_run(folder: Path) -> bool:
     """Whether a folder holds a single run, trained or begun."""
@@ -150,5 +146,6 @@ def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
     if stored != current:
         raise RefusedError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, or {instead}. {_REDRAWN}"
+            f"{current} now): restore the old data, or {instead}. Splits that an earlier version of dice_ray drew from "
+            "train were not stratified: they count as changed."
         )

@@ -18,12 +18,15 @@ import os
 import secrets
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.errors import RefusedError
 from dice_ray.files import opened, runs_folder, store_url, without_password, write_atomically
 from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, LEDGER, PLAN, TASK, WARM_START
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 _SENT: Final = ".stored"
 """For each file that both have, its state here and in the store: what has changed since is copied."""
@@ -33,15 +36,14 @@ _FOLDERS: Final = (ENCODER, "dev", "test")
 
 def send(folder: Path) -> None:
     """Copy what has changed in a run's folder to the store, if there is one."""
-    if (key := _key(folder)) is None:
+    if (place := _place(folder)) is None:
         return
-    filesystem, root = opened(str(store_url()))
+    filesystem, there = place
     known = _known(folder)
     for name in _names(folder):
-        if known.get(name, {}).get("here") != _here(folder / name):
-            here = _here(folder / name)
-            _write(f"{key}/{name}", folder / name)
-            known[name] = {"here": here, "there": _there(filesystem.get_file_info(f"{root}/{key}/{name}"))}
+        if known.get(name, {}).get("here") != (here := _here(folder / name)):
+            _write(filesystem, f"{there}/{name}", folder / name)
+            known[name] = {"here": here, "there": _there(filesystem.get_file_info(f"{there}/{name}"))}
             write_atomically(folder / _SENT, json.dumps(known))
 
 
@@ -54,13 +56,12 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
     """
     from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
 
-    if (key := _key(folder)) is None:
+    if (place := _place(folder)) is None:
         return
-    filesystem, root = opened(str(store_url()))
-    known, prefix = _known(folder), f"{root}/{key}/"
-    selector = FileSelector(prefix.rstrip("/"), recursive=True, allow_not_found=True)
-    for info in filesystem.get_file_info(selector):
-        name = info.path.removeprefix(prefix)
+    filesystem, there = place
+    known = _known(folder)
+    for info in filesystem.get_file_info(FileSelector(there, recursive=True, allow_not_found=True)):
+        name = info.path.removeprefix(f"{there}/")
         # A key of an object store may have `..` as a part, which would be a path out of the folder.
         is_wanted = (name in _FILES or name.partition("/")[0] in _FOLDERS) and ".." not in name.split("/")
         if info.type != FileType.File or not is_wanted or (name in (BEST, LAST) and not checkpoints):
@@ -75,18 +76,13 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
             write_atomically(folder / _SENT, json.dumps(known))
 
 
-def send_plan(folder: Path) -> None:
-    """Copy the plan of a sweep or study, and what it starts from, to the store, if there is one."""
-    if (key := _key(folder)) is not None:
-        for name in (WARM_START, PLAN):
+def send_driven(folder: Path, *names: str) -> None:
+    """Copy those of these files of a sweep or study that are there to the store, if there is one."""
+    if (place := _place(folder)) is not None:
+        filesystem, there = place
+        for name in names:
             if (folder / name).exists():
-                _write(f"{key}/{name}", folder / name)
-
-
-def send_ledger(folder: Path) -> None:
-    """Copy the ledger of a sweep or study to the store, if there is one."""
-    if (key := _key(folder)) is not None:
-        _write(f"{key}/{LEDGER}", folder / LEDGER)
+                _write(filesystem, f"{there}/{name}", folder / name)
 
 
 def fetch_driven(folder: Path) -> None:
@@ -97,12 +93,11 @@ def fetch_driven(folder: Path) -> None:
     """
     from pyarrow.fs import FileType
 
-    if (key := _key(folder)) is None:
+    if (place := _place(folder)) is None:
         return
-    filesystem, root = opened(str(store_url()))
-    infos = filesystem.get_file_info([f"{root}/{key}/{name}" for name in (LEDGER, WARM_START, PLAN)])
+    filesystem, root = place
     there = {}
-    for info in infos:
+    for info in filesystem.get_file_info([f"{root}/{name}" for name in (LEDGER, WARM_START, PLAN)]):
         if info.type == FileType.File:
             with filesystem.open_input_stream(info.path) as stream:
                 there[info.base_name] = stream.read()
@@ -111,7 +106,7 @@ def fetch_driven(folder: Path) -> None:
     if not (ours.startswith(theirs) or theirs.startswith(ours)):
         raise RefusedError(
             f"{without_password(str(store_url()))} must have the runs of one sweep or study under a name, and those of "
-            f"{key} are not the ones that {folder / LEDGER} has: choose another --name"
+            f"{folder.name} are not the ones that {folder / LEDGER} has: choose another --name"
         )
     if len(theirs) > len(ours) or not (folder / PLAN).exists():
         for name, content in there.items():  # the plan last: without it, there is no sweep or study here
@@ -121,7 +116,7 @@ def fetch_driven(folder: Path) -> None:
 
 def drop_checkpoints(folder: Path) -> None:
     """Delete the checkpoints of a run on this machine's disk, if there is a store, which has them."""
-    if _key(folder) is not None:
+    if _place(folder) is not None:
         for name in (*RESUME_FILES, BEST):
             (folder / name).unlink(missing_ok=True)
 
@@ -130,31 +125,31 @@ def delete(folder: Path, names: Iterable[str]) -> None:
     """Delete files and folders of a run in the store, if there is one."""
     from pyarrow.fs import FileSelector, FileType
 
-    if (key := _key(folder)) is None:
+    if (place := _place(folder)) is None:
         return
-    filesystem, root = opened(str(store_url()))
-    for info in filesystem.get_file_info(FileSelector(f"{root}/{key}", allow_not_found=True)):
+    filesystem, there = place
+    for info in filesystem.get_file_info(FileSelector(there, allow_not_found=True)):
         if info.base_name in names:
             (filesystem.delete_file if info.type == FileType.File else filesystem.delete_dir)(info.path)
 
 
-def _write(key: str, file: Path) -> None:
+def _write(filesystem: FileSystem, target: str, file: Path) -> None:
     """Copy a file to the store, where it appears as a whole."""
     from pyarrow.fs import LocalFileSystem, copy_files
 
-    filesystem, root = opened(str(store_url()))
-    target = f"{root}/{key}"
     filesystem.create_dir(target.rpartition("/")[0], recursive=True)
     unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
     copy_files(str(file.absolute()), unfinished, LocalFileSystem(), filesystem)
     filesystem.move(unfinished, target)
 
 
-def _key(folder: Path) -> str | None:
-    """The name of a run's folder in the store; None without a store, and for a folder elsewhere."""
-    if store_url() is None or not folder.resolve().is_relative_to(runs_folder().resolve()):
+def _place(folder: Path) -> tuple[FileSystem, str] | None:
+    """The store and the path of a run's folder in it; None without a store, and for a folder elsewhere."""
+    url, here, runs = store_url(), folder.resolve(), runs_folder().resolve()
+    if url is None or not here.is_relative_to(runs):
         return None
-    return folder.resolve().relative_to(runs_folder().resolve()).as_posix()
+    filesystem, root = opened(url)
+    return filesystem, f"{root}/{here.relative_to(runs).as_posix()}"
 
 
 def _names(folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ import gc
 import importlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,21 +83,12 @@ def sockets(address: str) -> list[str]:
     return [node.raylet_socket_name for node in nodes if node.state == alive]
 
 
-@contextmanager
-def sigterm_handler_kept() -> Iterator[None]:
+def sigterm_handler_kept() -> AbstractContextManager[None]:
     """Within the block, `ray.init` leaves the handler of SIGTERM as it is.
 
     Ray 2.60. Without it: Ray's own handler ends the process at once, without a message or a checkpoint.
     """
-    utils = _private("ray._private.utils")
-    if (replace := getattr(utils, "set_sigterm_handler", None)) is None:
-        yield
-        return
-    utils.set_sigterm_handler = lambda handler: None
-    try:
-        yield
-    finally:
-        utils.set_sigterm_handler = replace
+    return _replaced(_private("ray._private.utils"), set_sigterm_handler=lambda handler: None)
 
 
 def free_handles(*, gcs_answers: bool) -> None:
@@ -106,21 +97,12 @@ def free_handles(*, gcs_answers: bool) -> None:
     Ray 2.60. Without it: a handle that is freed after the shutdown kills this process. Without the second part: Tune's
     handles remove their placement groups, each of which waits 60 s for the dead process, and so does the raylet.
     """
-    if gcs_answers:
+    node = _private("ray._private.worker", "_global_node")
+    if gcs_answers or node is None:
         gc.collect()
         return
-    node, handles = (
-        _private("ray._private.worker", "_global_node"),
-        _private("ray.air.execution.resources.placement_group"),
-    )
-    if node is None or (remove := getattr(handles, "remove_placement_group", None)) is None:
+    with _replaced(_private("ray.air.execution.resources.placement_group"), remove_placement_group=lambda group: None):
         gc.collect()
-        return
-    handles.remove_placement_group = lambda group: None
-    try:
-        gc.collect()
-    finally:
-        handles.remove_placement_group = remove
     node.kill_all_processes(check_alive=False)
 
 
@@ -187,8 +169,7 @@ def cancel_request(request: str) -> None:
         running.cancel_request.remote(request)
 
 
-@contextmanager
-def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Iterator[None]:
+def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> AbstractContextManager[None]:
     """Within the block, Ray Tune takes a process that was killed for its memory as a failure of its trial alone.
 
     Ray 2.60: Tune takes the end of an actor as a failure of its trial, but raises on `OutOfMemoryError`, which is not a
@@ -200,10 +181,7 @@ def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Itera
     from ray.exceptions import OutOfMemoryError, RayActorError
 
     manager = _private("ray.air.execution._internal", "RayActorManager")
-    if not (hasattr(manager, "_actor_start_failed") and hasattr(manager, "_actor_task_failed")):
-        yield
-        return
-    at_start, at_work = manager._actor_start_failed, manager._actor_task_failed
+    at_start, at_work = (getattr(manager, name, None) for name in ("_actor_start_failed", "_actor_task_failed"))
 
     def as_actor_error(self: Any, tracked_actor: Any, exception: Exception) -> Exception:
         if not isinstance(exception, OutOfMemoryError):
@@ -218,34 +196,26 @@ def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Itera
     def task_failed(self: Any, tracked_actor_task: Any, exception: Exception) -> None:
         at_work(self, tracked_actor_task, as_actor_error(self, tracked_actor_task._tracked_actor, exception))
 
-    manager._actor_start_failed, manager._actor_task_failed = start_failed, task_failed
-    try:
-        yield
-    finally:
-        manager._actor_start_failed, manager._actor_task_failed = at_start, at_work
+    return _replaced(manager, _actor_start_failed=start_failed, _actor_task_failed=task_failed)
 
 
-@contextmanager
-def starting_actors_kept() -> Iterator[None]:
+def starting_actors_kept() -> AbstractContextManager[None]:
     """Within the block, Ray Tune keeps an actor that is starting when its trial is given another one.
 
     Ray 2.60: with `reuse_actors`, an actor that an ended trial has freed goes to the trial that waits, and Tune removes
     the one that was starting for that. Here it is left to start, and then goes to the next trial that waits. Without
     it: a machine that joins gets no trial as long as trials end more often than an actor takes to start there.
     """
-    from ray.tune.execution.tune_controller import TuneController
-
-    controller: Any = TuneController
+    controller = _private("ray.tune.execution.tune_controller", "TuneController")
     names = ("_maybe_reuse_cached_actor", "_actor_started", "_actor_failed", "_cleanup_cached_actors")
-    reuse, started, failed, clean_up = originals = [getattr(controller, name) for name in names]
+    reuse, started, failed, clean_up = (getattr(controller, name, None) for name in names)
     kept: dict[Any, Any] = {}  # from actors that are starting for no trial to the resources that they hold
 
     def reuse_and_keep(self: Any, trial: Any) -> bool:
         actor, resources = self._trial_to_actor.get(trial), trial.placement_group_factory
         can_reuse = self._actor_cache.has_cached_object(resources) and trial not in self._resetting_trials
-        if can_reuse and self._actor_manager.is_actor_started(
-            actor
-        ):  # it has its resources, and may still be in `setup`
+        # It has its resources, and may still be in `setup`.
+        if can_reuse and self._actor_manager.is_actor_started(actor):
             del self._trial_to_actor[trial], self._actor_to_trial[actor]
             kept[actor] = resources
         return bool(reuse(self, trial))
@@ -274,13 +244,24 @@ def starting_actors_kept() -> Iterator[None]:
                 self._remove_actor(actor)
         clean_up(self, force_all)
 
-    for name, method in zip(names, (reuse_and_keep, started_for_none, failed_for_none, clean_up_kept), strict=True):
-        setattr(controller, name, method)
+    methods = (reuse_and_keep, started_for_none, failed_for_none, clean_up_kept)
+    return _replaced(controller, **dict(zip(names, methods, strict=True)))
+
+
+@contextmanager
+def _replaced(owner: Any, **attributes: Any) -> Iterator[None]:
+    """Within the block, a module or class of Ray has these attributes; it keeps its own where it lacks one of them."""
+    before = {name: getattr(owner, name, None) for name in attributes}
+    if not all(before.values()):
+        yield
+        return
     try:
+        for name, value in attributes.items():
+            setattr(owner, name, value)
         yield
     finally:
-        for name, method in zip(names, originals, strict=True):
-            setattr(controller, name, method)
+        for name, value in before.items():
+            setattr(owner, name, value)
 
 
 def _coordinator() -> Any:

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
@@ -36,9 +36,6 @@ from dice_ray.settings import nested
 from dice_ray.training import workers
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
-
-if TYPE_CHECKING:
-    from ray.util.placement_group import PlacementGroup
 
 _REPORT_SECONDS: Final = 1.0
 """How often rank 0 reports progress."""
@@ -60,6 +57,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     from ray.train import RunConfig as RayRunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
     from ray.train.v2.api.config import ScalingConfig  # ray.train's has the type of an older one (Ray 2.60)
+    from ray.util import remove_placement_group
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
 
@@ -120,26 +118,17 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
                 last_step, is_complete = event.step, event.finished
                 yield event
         if failure := running.exception():
-            raise RunError(f"Ray Train stopped: {_shortened(str(failure))}") from failure
+            # Where Ray's memory monitor killed a worker, one line alone says something.
+            low = [line for line in str(failure).splitlines() if "running low on memory" in line]
+            raise RunError(f"Ray Train stopped: {low[0] if low else failure}") from failure
     finally:
         if is_complete:
             wait([running], timeout=_END_SECONDS)
         if group is not None and not running.done():
-            _stop_workers(folder, group)
+            (folder / STOPPED).touch()
+            remove_placement_group(group)
         (folder / PLACEMENT_GROUP).unlink(missing_ok=True)
         wait([running], timeout=10)
-
-
-def _shortened(message: str) -> str:
-    """The message, of which only the first line says something where Ray's memory monitor killed a worker."""
-    return next((line for line in message.splitlines() if "running low on memory" in line), message)
-
-
-def _stop_workers(folder: Path, group: PlacementGroup) -> None:
-    from ray.util import remove_placement_group
-
-    (folder / STOPPED).touch()
-    remove_placement_group(group)
 
 
 def remove_leftover_group(folder: Path) -> None:

@@ -22,8 +22,6 @@ from typing import Any, Final
 
 _GRACE: Final = 6.0
 """Seconds that the work has to end by itself after SIGTERM or SIGHUP."""
-_RETRY: Final = 0.05
-"""Seconds after which a signal that arrived while a lock was held is sent again."""
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -54,7 +52,7 @@ class Stop:
         if not is_first or not self.is_asked:
             if _holds_lock(frame):
                 self.signal = None if is_first else self.signal
-                threading.Timer(_RETRY, os.kill, (os.getpid(), number)).start()
+                threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
                 return
             raise KeyboardInterrupt
         if number != signal.SIGINT:

@@ -39,12 +39,6 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, Parts
 
-_DESCRIPTION = (
-    "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
-    "Each sweep and study has an experiment of its own."
-)
-"""Of their experiment in MLflow."""
-
 
 def train(
     config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never, parts: Parts | None = None
@@ -126,7 +120,11 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         record = RunRecord(writer, name)
         tags |= config.tags() | environment_tags() | active_run_tag() | dict(driver.tags)
         record.opened(name, flat(config), tags, as_yaml(config))
-        writer.describe(name, _DESCRIPTION)
+        writer.describe(
+            name,
+            "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
+            "Each sweep and study has an experiment of its own.",
+        )
         source = config.data.source
         record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())

@@ -154,12 +154,8 @@ class Trained:
         model = merged(self.model)
         config = self.config.model_copy(update={"model": self.config.model.as_merged()})
         store(config, to, self.task, self.facts, model, self.tokenizer, self.digest)
-        state = {
-            "model": model.state_dict(),
-            "decisions": self.decision.stored() if self.decision else {},
-            "step": self.step,
-        }
-        Checkpoints(to).save_best(state)
+        decisions = self._stored_decision()
+        Checkpoints(to).save_best({"model": model.state_dict(), "decisions": decisions, "step": self.step})
 
     def labelled(self, data: str) -> EncodedSplit:
         """The split of this name, read again from the run's data, or the labelled records of a file.

@@ -31,7 +31,7 @@ from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.run import object_store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import RunningTrial, TrialCounts
-from dice_ray.run.folder import ENCODER, GIVEN_UP, TRIALS, stored_digest
+from dice_ray.run.folder import ENCODER, GIVEN_UP, LEDGER, TRIALS, stored_digest
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import schema
@@ -222,7 +222,7 @@ class Recorder:
 
     def _append(self, event: TrialSpec | TrialOutcome) -> None:
         self._ledger.append(event)
-        object_store.send_ledger(self._ledger.path.parent)
+        object_store.send_driven(self._ledger.path.parent, LEDGER)
 
     def _find_best(self) -> None:
         self._best: tuple[float, Flat] | None = None

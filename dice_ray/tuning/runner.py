@@ -26,7 +26,7 @@ from dice_ray.output import redirected
 from dice_ray.run import cluster, doctor, object_store, ray_internals
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts, announce, end_driver, watched
-from dice_ray.run.folder import LOG, TRIALS
+from dice_ray.run.folder import LOG, PLAN, TRIALS, WARM_START
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
@@ -279,7 +279,7 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         ExitStack() as screens,
     ):
         plan = store(plan, folder)
-        object_store.send_plan(folder)
+        object_store.send_driven(folder, WARM_START, PLAN)
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:

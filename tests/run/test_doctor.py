@@ -103,12 +103,13 @@ def test_a_machine_unlike_the_others_is_named_by_every_check_and_no_sweep_starts
 
 def test_what_one_machine_alone_cannot_show(tmp_path: Path) -> None:
     """Finds a check that ignores a folder which the driver does not see again, a full disk, or a missing cwd."""
-    request = doctor._Request({FOLDER: str(tmp_path / "gone")}, doctor._Shared(str(tmp_path), "token"), ())
-    answer = doctor._answer(request, "node")
+    shared = doctor._Shared(str(tmp_path), "token")
+    answer = doctor._answer("node", {FOLDER: str(tmp_path / "gone")}, shared, ())
     assert answer.unseen.startswith(f"it must see the working directory {tmp_path / 'gone'} under the same path")
     answer.unseen = ""
-    assert "the driver must see" in doctor._folder("node", answer, str(tmp_path), is_seen_here=False).problem
-    assert not doctor._folder("node", answer, str(tmp_path), is_seen_here=True).problem
+    assert "the driver must see" in doctor._folders(answer, shared, "node")[2]
+    shared.write("node")
+    assert doctor._folders(answer, shared, "node") == ("folders", f"{tmp_path} read and written", "")
     disk = doctor._disk(doctor.Needs(tmp_path, disk=2**60))
     assert re.fullmatch(f"{tmp_path} must have 1073741824.00 GiB free for checkpoints, got .*", disk.problem)
     assert not doctor._disk(doctor.Needs(tmp_path, disk=1)).problem
@@ -118,7 +119,7 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
     """Finds an error of the file system that ends the task in place of the check."""
     with doctor._shared(tmp_path) as shared:
         (tmp_path / f".doctor-{shared.token[:8]}" / "node").mkdir()  # in the way, as root may write anywhere
-        answer = doctor._answer(doctor._Request({FOLDER: str(Path.cwd())}, shared, ()), "node")
+        answer = doctor._answer("node", {FOLDER: str(Path.cwd())}, shared, ())
     assert answer.unseen.startswith(f"it must be able to write to {tmp_path}: ")
     assert list(tmp_path.iterdir()) == []
 

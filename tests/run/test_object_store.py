@@ -22,6 +22,7 @@ from dice_ray.errors import RefusedError
 from dice_ray.files import opened
 from dice_ray.run import object_store, trained
 from dice_ray.run.build import train_here
+from dice_ray.run.folder import LEDGER, PLAN
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.machines import machine_apart, machines, of_driver
 from tests.object_store import CREDENTIALS, s3
@@ -156,14 +157,14 @@ def test_another_machine_drives_a_sweep_on(url: str, machine: Machine) -> None:
     assert not sweep.exists()
     sweep.mkdir(parents=True)
     (sweep / "plan.yaml").write_text("the plan")
-    object_store.send_plan(sweep)
+    object_store.send_driven(sweep, PLAN)
     (sweep / "ledger.jsonl").write_text("begin\n")
-    object_store.send_ledger(sweep)
+    object_store.send_driven(sweep, LEDGER)
     machine("two")
     object_store.fetch_driven(sweep)
     assert ((sweep / "plan.yaml").read_text(), (sweep / "ledger.jsonl").read_text()) == ("the plan", "begin\n")
     (sweep / "ledger.jsonl").write_text("begin\nend\n")
-    object_store.send_ledger(sweep)
+    object_store.send_driven(sweep, LEDGER)
     machine("one")
     (sweep / "ledger.jsonl").write_text("begin\ntorn by a ki")
     object_store.fetch_driven(sweep)

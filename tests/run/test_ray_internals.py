@@ -46,6 +46,8 @@ def test_what_a_version_of_ray_lacks_is_left_out(tmp_path: Path) -> None:
     assert ray_internals.request_of_this_run() == ""
     with ray_internals.out_of_memory_ends_a_trial_alone(lambda message, actor: message):
         pass
+    with ray_internals.starting_actors_kept():
+        pass
 
 
 @pytest.mark.usefixtures("another_ray")
