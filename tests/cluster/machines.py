@@ -67,9 +67,9 @@ class Machine:
         return subprocess.Popen(words, env=self.environment, text=True, **options)
 
     def run(self, command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        """Run a line of a shell to its end; `export` is kept for later ones."""
+        """Run a line of a shell to its end; an `export` alone is kept for later ones."""
         words = shlex.split(command, comments=True)
-        if words[0] == "export":
+        if words[0] == "export" and "&&" not in words:
             for name, _, value in (word.partition("=") for word in words[1:]):
                 self.environment[name] = value
             return subprocess.CompletedProcess(command, 0, "", "")
@@ -100,6 +100,20 @@ class Network:
         devices = [f"tap{self.machines.index(each)}" for each in apart]
         print(json.dumps({"loss": loss, "delay": delay, "apart": devices}), file=self._orders, flush=True)
         assert self._answers.readline() == "ready\n"
+
+
+@contextmanager
+def tunnel(port: int, source: Machine, target: Machine) -> Iterator[None]:
+    """What `ssh -L port:127.0.0.1:port target` does on the source, until the end of the block."""
+    pids = [str(machine._init.pid) for machine in (source, target)]
+    command = [sys.executable, "-m", "tests.cluster.tunnel", str(port), *pids]
+    with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield
+        finally:
+            process.kill()
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +13,9 @@ from typing import Final
 
 import pytest
 
-from tests.cluster.machines import HOME, REPOSITORY, Machine, Network, network, wait_until, why_not
+from dice_ray.tuning.ledger import ledger_in
+from tests.cluster.machines import HOME, REPOSITORY, Machine, Network, network, tunnel, wait_until, why_not
+from tests.object_store import CREDENTIALS
 
 pytestmark = [
     pytest.mark.ray,
@@ -21,6 +25,15 @@ pytestmark = [
 ]
 SMALL: Final = "--set data.source.synthetic.size=100 --set training.epochs=1"
 FILE: Final = f"{HOME}/.ray/auth_token"
+STORE: Final = "s3://bucket/runs?endpoint_override=head:9000&scheme=http&region=us-east-1"
+SPACE: Final = """
+def rate(trial):
+    trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)
+"""
+BUCKET: Final = f"""
+from pyarrow.fs import FileSystem
+FileSystem.from_uri("{STORE.replace("/runs", "/")}&allow_bucket_creation=true")[0].create_dir("bucket")
+"""
 
 
 def block(beginning: str) -> list[str]:
@@ -40,12 +53,13 @@ def cluster() -> Iterator[Network]:
         network(["head", "left", "laptop"], Path(shared), host_names=False) as net,
     ):
         head, left, laptop = net.machines
+        for machine in net.machines:
+            machine.environment.update(CREDENTIALS)
         on = {"on each machine": net.machines, "on the head": [head], "on each other machine": [left]}
         for line in block("ray start --head")[:-1]:
             where = line.partition("# ")[2].partition(":")[0]
             for machine in on[where]:
-                done = machine.run(line)
-                assert done.returncode == 0, done.stderr
+                done(machine, line)
             if "copy" in line:
                 for other in (left, laptop):
                     other.run(
@@ -54,11 +68,23 @@ def cluster() -> Iterator[Network]:
         yield net
 
 
+def small(line: str, trials: int = 0) -> str:
+    """A line of the page on data of a few seconds, with so many trials."""
+    return line.partition("  #")[0].replace("mrpc", f"synthetic_pairs {SMALL}").replace("256", str(trials))
+
+
+def done(machine: Machine, line: str) -> str:
+    """What a line prints, which must end well."""
+    ended = machine.run(line)
+    assert ended.returncode == 0, (line, ended.stdout, ended.stderr)
+    return ended.stdout
+
+
 def refused(machine: Machine, command: str) -> str:
     """All that the stderr of a command says that ends with 1, in one line."""
-    done = machine.run(command, timeout=60)
-    assert done.returncode == 1, done
-    return " ".join(done.stderr.split())
+    ended = machine.run(command, timeout=120)
+    assert ended.returncode == 1, ended
+    return " ".join(ended.stderr.split())
 
 
 def test_the_cluster_of_the_page_runs_a_sweep_on_both_machines(cluster: Network) -> None:
@@ -67,21 +93,48 @@ def test_the_cluster_of_the_page_runs_a_sweep_on_both_machines(cluster: Network)
     assert head.run(f"stat -c %a {FILE}").stdout == "600\n"
     assert "Usage stats collection is enabled" not in head.run("cat /tmp/ray/session_latest/logs/*").stdout
     (doctor, _) = block("dice-ray doctor")
-    done = left.run(f"{doctor.partition('#')[0]} --json")
-    checks = json.loads(done.stdout)
+    checks = json.loads(left.run(f"{small(doctor)} --json").stdout)
     failed = {(each["name"], each["machine"]): each["problem"] for each in checks if each["problem"]}
     assert failed.keys() == {("host name", head.address), ("host name", left.address)}, failed
     assert (
         "its host name head must stand for an address that the others reach, and stands for 127.0.1.1"
         in failed["host name", head.address]
     )
-    tune = block("ray start --head")[-1].partition("#")[0].replace("mrpc", "synthetic_pairs").replace("256", "4")
-    done = left.run(f"{tune} {SMALL} --name sweep")
-    assert done.returncode == 0, done.stderr
-    ledger = [
-        json.loads(line) for line in (left.shared / "dice_ray_runs" / "sweep" / "ledger.jsonl").read_text().splitlines()
-    ]
-    assert len(ledger) == 8
+    done(left, f"{small(block('ray start --head')[-1], 4)} --name sweep")
+    assert len(ledger_in(left.shared / "dice_ray_runs" / "sweep").outcomes) == 4
+
+
+def test_machines_that_share_no_disk_drive_a_sweep_in_turn(cluster: Network) -> None:
+    """Finds a sweep that another machine cannot go on with, as its files are on the disk of the one that drove it."""
+    head, left, _ = cluster.machines
+    export, tune = block("export DICE_RAY_RUNS=s3://")
+    assert export.startswith("export DICE_RAY_RUNS=s3://BUCKET/runs ")
+    alone = f"export {shlex.quote(f'DICE_RAY_RUNS={STORE}')} && mkdir -p ~/alone && cd ~/alone"
+    with head.start("exec python -m moto.server -H 0.0.0.0 -p 9000", stderr=subprocess.DEVNULL) as server:
+        try:
+            wait_until(lambda: not head.run(f"python -c {shlex.quote(BUCKET)}").returncode, 120)
+            done(left, f"{alone} && {small(tune, 2)}")
+            done(head, f"{alone} && dice-ray resume search --trials 1 --address head:6379")
+        finally:
+            server.kill()
+    assert head.run(f"grep -c '\"end\"' {HOME}/alone/dice_ray_runs/search/ledger.jsonl").stdout == "3\n"
+    assert not list(left.shared.glob("**/search"))
+
+
+def test_a_laptop_submits_a_job_through_a_tunnel(cluster: Network) -> None:
+    """Finds a line for jobs that works on the machines of the cluster alone, or asks for what a laptop has not."""
+    head, _, laptop = cluster.machines
+    export, submit, *jobs = block("export RAY_AUTH_MODE=token RAY_API")
+    runs = laptop.shared / "runs"
+    export = small(export).replace("/shared/runs", str(runs)).replace("http://head:8265", "http://127.0.0.1:8265")
+    preset = "{task: sentence_pair, data: {source: {synthetic: {size: 100}}}, training: {epochs: 1}}"
+    for file, content in {"mine.yaml": preset, "my_space.py": SPACE}.items():
+        done(laptop, f"mkdir -p ~/work && cat > ~/work/{file} <<< {shlex.quote(content)}")
+    with tunnel(8265, laptop, head):
+        done(laptop, f"cd ~/work && {export} && {small(submit, 2)}")
+        for line in jobs:
+            done(laptop, f"{export} && {small(line)}")
+    assert len(ledger_in(runs / "search").outcomes) == 2
 
 
 def test_a_driver_outside_the_cluster_is_told_what_to_do(cluster: Network) -> None:
@@ -120,5 +173,6 @@ def test_workers_on_two_machines_find_each_other_by_the_interface_of_the_page(cl
         machine.run("kill -9 $(pgrep -f 'raylet|gcs_server|dashboard|monitor|ray::')")
     assert head.run("ray start --head --disable-usage-stats").returncode == 0
     assert left.run("ray start --address head:6379").returncode == 0
-    done = left.run(train)
-    assert done.returncode == 0, done.stderr
+    done(left, train)
+    export, elastic = block("dice-ray train mrpc --workers 4")
+    done(left, f"{small(export)} && {small(elastic)}")
