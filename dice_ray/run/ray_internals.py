@@ -181,7 +181,8 @@ def out_of_memory_ends_a_trial_alone(reason: Callable[[str, str], str]) -> Abstr
     from ray.exceptions import OutOfMemoryError, RayActorError
 
     manager = _private("ray.air.execution._internal", "RayActorManager")
-    at_start, at_work = (getattr(manager, name, None) for name in ("_actor_start_failed", "_actor_task_failed"))
+    originals: list[Any] = [getattr(manager, name, None) for name in ("_actor_start_failed", "_actor_task_failed")]
+    at_start, at_work = originals
 
     def as_actor_error(self: Any, tracked_actor: Any, exception: Exception) -> Exception:
         if not isinstance(exception, OutOfMemoryError):
@@ -208,7 +209,8 @@ def starting_actors_kept() -> AbstractContextManager[None]:
     """
     controller = _private("ray.tune.execution.tune_controller", "TuneController")
     names = ("_maybe_reuse_cached_actor", "_actor_started", "_actor_failed", "_cleanup_cached_actors")
-    reuse, started, failed, clean_up = (getattr(controller, name, None) for name in names)
+    originals: list[Any] = [getattr(controller, name, None) for name in names]
+    reuse, started, failed, clean_up = originals
     kept: dict[Any, Any] = {}  # from actors that are starting for no trial to the resources that they hold
 
     def reuse_and_keep(self: Any, trial: Any) -> bool:
