@@ -105,14 +105,6 @@ class Cluster:
         return ray_internals.dead_process() if self.is_own else None
 
     @property
-    def cpus(self) -> int:
-        return sum(node.cpus for node in self.nodes)
-
-    @property
-    def gpus(self) -> int:
-        return sum(node.gpus for node in self.nodes)
-
-    @property
     def address(self) -> str:
         """The address of its head."""
         import ray
@@ -210,10 +202,10 @@ def started(
             is_own = address == "local"
             ids = frozenset(node["NodeID"] for node in alive)
             cluster = Cluster(tuple(map(node_of, alive)), scratch, is_own, is_fixed=is_own, ids=ids)
-            least_cpus = least_cpus or num_cpus
-            if least_cpus is not None and cluster.cpus < least_cpus:  # Ray would wait for them for ever
+            least_cpus, cpus = least_cpus or num_cpus or 0, sum(node.cpus for node in cluster.nodes)
+            if cpus < least_cpus:  # Ray would wait for them for ever
                 raise RunError(
-                    f"the Ray that is used must have {counted(least_cpus, 'CPU')}, and has {cluster.cpus}: lower "
+                    f"the Ray that is used must have {counted(least_cpus, 'CPU')}, and has {cpus}: lower "
                     "launch.workers or launch.threads"
                 )
             yield cluster
@@ -317,7 +309,7 @@ def _init(address: str, options: Mapping[str, Any]) -> None:
 
 
 def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
-    """Raises a RunError where no machine has this kind of GPU: Ray would wait for one for ever."""
+    """Raise a RunError where no machine has this kind of GPU: Ray would wait for one for ever."""
     found = sorted({each for node in nodes for each in node.accelerators})
     if kind and kind not in found:
         raise RunError(

@@ -191,12 +191,11 @@ def examined(needs: Needs) -> list[Check]:
                 continue
             findings = [
                 *_differing(answer, own),
-                _resources(answer, cluster.node_of(node)),
-                _clock(answer, asked, time.time()),
+                *_state(answer, cluster.node_of(node), asked, time.time()),
                 _folders(answer, shared, node["NodeID"]),
             ]
             if len(nodes) > 1 and (not needs.configs or any(each.launch.workers > 1 for each in needs.configs)):
-                findings.append(_own_name(machine, answer))
+                findings.append(_own_name(address, answer))
             checks += [Check(name, machine, found, problem) for name, found, problem in findings]
     return [*checks, _disk(needs)]
 
@@ -275,22 +274,20 @@ def _answer(name: str, surroundings: Mapping[str, str], shared: _Shared, configs
     return answer
 
 
-def _resources(answer: _MachineFacts, node: cluster.Node) -> _Finding:
-    found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
+def _state(answer: _MachineFacts, node: cluster.Node, asked: float, answered: float) -> Iterator[_Finding]:
+    """The checks of what a machine has, and of its clock, which was read between the question and the answer."""
     torch = answer.versions["torch"]
     must = (
         f"it has GPUs, and torch {torch} is a build without CUDA: install torch from PyPI or pytorch.org's CUDA index"
     )
-    return "resources", found, must if node.gpus and torch.endswith("+cpu") else ""
-
-
-def _clock(answer: _MachineFacts, asked: float, answered: float) -> _Finding:
-    """The clock was read between the question and the answer; how far it lies outside is the least difference."""
-    skew = max(asked - answer.time, answer.time - answered, 0.0)
+    found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
+    yield "resources", found, must if node.gpus and torch.endswith("+cpu") else ""
+    skew = max(asked - answer.time, answer.time - answered, 0.0)  # the least difference
     if skew <= _MAX_SKEW:
-        return "clock", "as the driver's", ""
-    found = f"at least {skew:.0f} s {'behind' if answer.time < asked else 'ahead'}"
-    return "clock", found, f"its clock is {found} of the driver's: set all clocks by NTP"
+        yield "clock", "as the driver's", ""
+    else:
+        found = f"at least {skew:.0f} s {'behind' if answer.time < asked else 'ahead'}"
+        yield "clock", found, f"its clock is {found} of the driver's: set all clocks by NTP"
 
 
 def _folders(answer: _MachineFacts, shared: _Shared, name: str) -> _Finding:

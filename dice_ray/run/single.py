@@ -28,7 +28,6 @@ from dice_ray.run.build import (
     prepare,
     train_here,
 )
-from dice_ray.run.cluster import check_gpus
 from dice_ray.run.driver import Driver, announce, end_driver, lost_message, watched
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, store_config, stored_digest
 from dice_ray.run.ray_train import train_on_ray
@@ -145,7 +144,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 cluster.check_accelerator(ray.nodes, launch.accelerator_type)
                 if launch.min_workers:
                     ray_internals.start_coordinator()
-                check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)
+                num_gpus = launch.least_workers * launch.num_gpus(auto=0)
+                cluster.check_gpus(num_gpus, sum(node.gpus for node in ray.nodes))
                 if screen and (unused := cluster.unused_gpus(launch, ray.nodes)):
                     screen.show(unused)
             for event in train(config, folder, driver.is_stopped, parts):

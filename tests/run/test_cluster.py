@@ -37,7 +37,7 @@ with cluster.started(num_cpus=1, log=Path("log.txt")) as ray:
     tree = [me, *me.children(recursive=True)]
     sockets = [socket for process in tree for socket in process.net_connections("inet")]
     ips = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == "LISTEN"}
-print(len(tree) > 3, sorted(ips), ray.cpus, ray.scratch.exists())
+print(len(tree) > 3, sorted(ips), sum(node.cpus for node in ray.nodes), ray.scratch.exists())
 print(len(me.children(recursive=True)))
 """
 
