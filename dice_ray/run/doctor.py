@@ -36,8 +36,6 @@ DRIVER: Final = "driver"
 _HOW_TO_SHARE: Final = (
     "mount one disk under the same path on all machines, or set DICE_RAY_RUNS to a URL of an object store"
 )
-_MAX_SKEW: Final = 5.0
-"""Seconds that clocks may differ by: times of files and of runs in MLflow are compared across machines."""
 _ANSWER_SECONDS: Final = 600.0
 """How long a machine may take, which may have to download data. A folder whose server is away would hang for ever."""
 
@@ -283,7 +281,7 @@ def _state(answer: _MachineFacts, node: cluster.Node, asked: float, answered: fl
     found = f"{counted(node.cpus, 'CPU')}, {counted(node.gpus, 'GPU')}, {gib(node.memory)} of memory"
     yield "resources", found, must if node.gpus and torch.endswith("+cpu") else ""
     skew = max(asked - answer.time, answer.time - answered, 0.0)  # the least difference
-    if skew <= _MAX_SKEW:
+    if skew <= 5:  # seconds; times of files and of runs in MLflow are compared across machines
         yield "clock", "as the driver's", ""
     else:
         found = f"at least {skew:.0f} s {'behind' if answer.time < asked else 'ahead'}"

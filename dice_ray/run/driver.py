@@ -25,8 +25,6 @@ from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
 
 _PATIENCE: Final = 5.0  # seconds for which the head may be unreachable
-# How long MLflow may take to end the runs of a driver without its Ray; they wait in the spool otherwise.
-_CLOSING_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ def end_driver(message: str, stderr: TextIO, screens: ExitStack, writer: Writer)
     say(message)  # first, since Ray may end this process at any moment
     closing = Thread(target=writer.close, daemon=True)
     closing.start()
-    closing.join(_CLOSING_SECONDS)
+    closing.join(5)  # seconds; else they wait in the spool
     if closing.is_alive():
         say("MLflow does not answer: `dice-ray runs` ends the runs there later")
     os._exit(1)

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final
+from typing import Any
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
@@ -36,14 +36,6 @@ from dice_ray.settings import nested
 from dice_ray.training import workers
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
-
-_REPORT_SECONDS: Final = 1.0
-"""How often rank 0 reports progress."""
-_RESIZE_SECONDS: Final = 30.0
-"""How often Ray Train looks whether more workers fit; the workers go back to the last checkpoint when it adds some."""
-_END_SECONDS: Final = 60.0
-"""How long Ray Train may take to end after the last evaluation: if stopped in that time, it would replace the workers.
-"""
 
 
 def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
@@ -76,7 +68,8 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
         torch_config=TorchConfig(backend="nccl" if num_gpus else "gloo"),
         scaling_config=ScalingConfig(
             num_workers=(launch.least_workers, launch.workers) if launch.min_workers else launch.workers,
-            elastic_resize_monitor_interval_s=_RESIZE_SECONDS,
+            # When it adds workers, all go back to the last checkpoint.
+            elastic_resize_monitor_interval_s=30.0,
             use_gpu=num_gpus > 0,
             resources_per_worker={"CPU": launch.threads or 1, "GPU": num_gpus},
             accelerator_type=launch.accelerator_type,
@@ -123,7 +116,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             raise RunError(f"Ray Train stopped: {low[0] if low else failure}") from failure
     finally:
         if is_complete:
-            wait([running], timeout=_END_SECONDS)
+            wait([running], timeout=60)  # if stopped in that time, Ray Train would replace the workers
         if group is not None and not running.done():
             (folder / STOPPED).touch()
             remove_placement_group(group)
@@ -163,7 +156,7 @@ def _worker(settings: dict[str, Any]) -> None:
     reported = time.monotonic()
     try:
         for event in train_here(config, folder, (folder / STOPPED).exists):
-            if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= _REPORT_SECONDS):
+            if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= 1):
                 events.put(event)
                 reported = time.monotonic()
     except DiceRayError as error:

@@ -22,9 +22,6 @@ from dice_ray.training.step import TrainingTally
 
 _NUM_STEPS = 6
 """The first step is not timed: it allocates memory that the others reuse."""
-_NUM_DEV_ROWS = 64
-_MAX_SECONDS = 60.0
-"""No further step is started after this time."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
         for _ in fit(parts, of_one_worker, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
-            if len(marks) > _NUM_STEPS or marks[-1] - marks[0] > _MAX_SECONDS:
+            if len(marks) > _NUM_STEPS or marks[-1] - marks[0] > 60:  # seconds
                 break
         began = time.monotonic()
         Checkpoints(Path(folder)).save_best({"model": parts.model.stored()})
@@ -97,7 +94,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
         writing, weights = 4 * (time.monotonic() - began), (Path(folder) / BEST).stat().st_size
     timed = marks[1:] if len(marks) > 2 else marks
     step = (timed[-1] - timed[0]) / (len(timed) - 1)
-    few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:_NUM_DEV_ROWS])
+    few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:64])
     began = time.monotonic()
     decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(training.tokens))
     evaluation = (time.monotonic() - began) * len(prepared.dev.rows) / len(few.rows) / config.launch.workers

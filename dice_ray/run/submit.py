@@ -42,11 +42,6 @@ _LEFT_BEHIND: Final = (
     *("dice_ray_runs", "mlflow.db*", "mlartifacts", "mlruns"),
 )
 """Patterns of files that are not sent: hidden ones, which may hold secrets, caches and results."""
-_STOP_SECONDS: Final = 20
-"""How long a job has to end after SIGTERM until Ray kills it, also on `ray job stop`: twice the ten seconds within
-which a command ends, as its runs get `signals.GRACE` and are then recorded. Ray's default is 3 s, in which a sweep
-does not record its trials (Ray 2.60).
-"""
 
 
 @dataclass(frozen=True)
@@ -121,7 +116,9 @@ def submit(
             runtime_env={
                 "working_dir": str(folder),
                 "excludes": excluded,
-                "env_vars": {**variables, "RAY_JOB_STOP_WAIT_TIME_S": str(_STOP_SECONDS)},
+                # Until Ray kills a job after SIGTERM: twice the ten seconds within which a command ends. In Ray's 3 s a
+                # sweep does not record its trials (2.60).
+                "env_vars": {**variables, "RAY_JOB_STOP_WAIT_TIME_S": "20"},
             },
         )
         return _job(client.get_job_info(id_), runs / run)
