@@ -159,7 +159,8 @@ def test_a_machine_whose_raylet_was_restarted_is_one_of_the_cluster(cluster: Net
     assert "none of its raylets runs here" in said
     assert left.run("ray start --address head:6379").returncode == 0
     # For about 13 s Ray takes the dead one for alive, and doctor says that it does not answer.
-    wait_until(lambda: left.run("dice-ray doctor synthetic_pairs --address head:6379").returncode == 0, 120)
+    (_, doctor) = block("dice-ray doctor")
+    wait_until(lambda: left.run(small(doctor)).returncode == 0, 120)
 
 
 def test_workers_on_two_machines_find_each_other_by_the_interface_of_the_page(cluster: Network) -> None:
