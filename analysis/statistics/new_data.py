@@ -30,7 +30,6 @@ def over_seeds_and_items(
     baseline: NDArray[np.floating],
     looks: Looks | None = None,
     *,
-    seed: int = 0,
     bound: float = 1.0,
 ) -> Difference:
     """The mean difference with two sources of variance: other seeds, and other test items of the same kind.
@@ -45,7 +44,6 @@ def over_seeds_and_items(
             are in the order of the baseline's. Items must be independent: items of one document are one item here.
         baseline: `parts_SI2` of the baseline.
         looks: As in `Difference`.
-        seed: The seed of the resampling.
         bound: The largest possible difference.
 
     Returns:
@@ -60,7 +58,7 @@ def over_seeds_and_items(
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan, looks=looks)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
-    of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))
+    of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline])), ddof=1))
     variance = of_seeds + of_items
     # Satterthwaite: one degree of freedom fewer than there are seeds, and than there are items.
     freedom = of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1)
@@ -70,24 +68,23 @@ def over_seeds_and_items(
     return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), bound, looks)
 
 
-def over_items(parts_I2: NDArray[np.floating], limits: tuple[float, float], *, seed: int = 0) -> Interval:
+def over_items(parts_I2: NDArray[np.floating], limits: tuple[float, float]) -> Interval:
     """The score of one run with its interval over test items of the same kind; no bounds for fewer than two items.
 
     Args:
         parts_I2: What each item, or document, adds to numerator and denominator of the score.
         limits: The lowest and the highest possible score.
-        seed: The seed of the resampling.
     """
     num_items, score = len(parts_I2), float(_ratio(parts_I2.sum(0)))
     if num_items < 2:
         return Interval(score, math.nan, math.nan, 1)
     parts_1I2 = parts_I2[None]
-    spread = np.std(_resampled(np.stack([parts_1I2, np.zeros_like(parts_1I2)]), seed), ddof=1)
+    spread = np.std(_resampled(np.stack([parts_1I2, np.zeros_like(parts_1I2)])), ddof=1)
     error = StandardError(float(spread) * math.sqrt(num_items / (num_items - 1)), num_items - 1)
     return interval_around(score, (error,), 1, limits)
 
 
-def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
+def _resampled(parts_2SI2: NDArray[np.floating]) -> NDArray[np.floating]:
     """The mean difference over seeds, for each of `_NUM_RESAMPLES` bootstrap samples of the items.
 
     Items with the same parts in both arms and all seeds are counted together and drawn by a multinomial. Most items are
@@ -96,7 +93,7 @@ def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floati
     _, num_seeds, num_items, _ = parts_2SI2.shape
     # One row an item: its numerator and denominator in both arms and all seeds.
     unique, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
-    weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, _NUM_RESAMPLES)
+    weights_BU = np.random.default_rng(0).multinomial(num_items, num_U / num_items, _NUM_RESAMPLES)
     sums = (weights_BU @ unique).reshape(_NUM_RESAMPLES, 2, num_seeds, 2)
     scores_B2S = _ratio(sums)
     return np.asarray((scores_B2S[:, 0] - scores_B2S[:, 1]).mean(-1))

@@ -86,19 +86,19 @@ def _decision(
     return FittedDecision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
 
 
-def folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArray[np.int64]:
+def _folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArray[np.int64]:
     """`folds_N`: the fold of each item, of `NUM_FOLDS`; the items of each stratum are dealt out in their order.
 
     The items of a group are in one fold; its stratum is the highest one of its items.
 
-    >>> folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
+    >>> _folds(np.array([1, 0, 0, 0, 0, 0, 0, 1])).tolist()
     [0, 0, 1, 2, 3, 4, 0, 1]
     """
     if groups is not None:
         _, members_N = np.unique(np.array(groups, dtype=str), return_inverse=True)
         strata_G = np.full(members_N.max(initial=-1) + 1, np.min(strata_N, initial=0))
         np.maximum.at(strata_G, members_N, strata_N)
-        return folds(strata_G)[members_N]
+        return _folds(strata_G)[members_N]
     folds_N = np.empty(len(strata_N), dtype=np.int64)
     for stratum in np.unique(strata_N):
         members = np.flatnonzero(strata_N == stratum)
@@ -165,7 +165,7 @@ def fit_threshold(
         rule.value,
         lambda numbers: numbers,
         {"threshold": UNTUNED_THRESHOLD},
-        folds(np.asarray(gold_NC.any(1)), groups),
+        _folds(np.asarray(gold_NC.any(1)), groups),
         num_positive,
         gain=rule.gain,
         # A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance.
@@ -208,7 +208,7 @@ def fit_own_threshold(
         lambda predicted_NC: value(gold_NC, predicted_NC > 0),
         lambda threshold: {"threshold": threshold},
         UNTUNED_THRESHOLD,
-        folds(np.asarray(gold_NC.any(1)), groups),
+        _folds(np.asarray(gold_NC.any(1)), groups),
         int(gold_NC.sum()),
     )
 
@@ -233,7 +233,7 @@ def fit_classes(
         lambda counts_CC: class_scores(counts_CC)[metric],
         lambda shifts_C: {f"shift:{name}": float(shift) for name, shift in zip(classes, shifts_C, strict=True)},
         np.zeros(len(classes)),
-        folds(labels_N, groups),
+        _folds(labels_N, groups),
         int(sizes[sizes > 0].min(initial=len(labels_N))),
     )
 
@@ -241,19 +241,17 @@ def fit_classes(
 def fit_spans(
     candidates: Sequence[Numbers],
     counts_KN3: NDArray[Any],
-    untuned: int,
     groups: Sequence[str] | None = None,
 ) -> FittedDecision:
-    """The candidate with the highest micro F1 of spans; of equal ones the first, so begin with the untuned one.
+    """The candidate with the highest micro F1 of spans; of equal ones the first.
 
     Args:
-        candidates: The numbers of each candidate.
+        candidates: The numbers of each candidate, the first one untuned.
         counts_KN3: The true positives, false positives and false negatives of each record, decided by each candidate.
             Of records that have a score s instead, these are s, 1 - s and 1 - s: their micro F1 is the mean score.
-        untuned: The place of the untuned candidate.
         groups: The group of each record.
     """
-    num_gold_N = counts_KN3[untuned, :, 0] + counts_KN3[untuned, :, 2]
+    num_gold_N = counts_KN3[0, :, 0] + counts_KN3[0, :, 2]
 
     def f1(counts_3: NDArray[Any]) -> float:
         return Counts(*counts_3.tolist()).f1
@@ -268,8 +266,8 @@ def fit_spans(
         lambda number, items_N: counts_KN3[number, items_N].sum(0),
         f1,
         lambda number: candidates[number],
-        untuned,
-        folds(num_gold_N > 0, groups),
+        0,
+        _folds(num_gold_N > 0, groups),
         int(num_gold_N.sum()),
     )
 
@@ -322,7 +320,7 @@ def fit_no_answer(
         lambda total: total / num,
         lambda threshold: {"threshold": threshold},
         UNTUNED_NO_ANSWER,
-        folds(answerable),
+        _folds(answerable),
         min(int(answerable.sum()), int((~answerable).sum())),
         least=float((~answerable).sum()) / num,
     )

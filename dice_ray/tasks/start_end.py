@@ -32,4 +32,4 @@ def kept(likely_BX: Tensor, untuned_BX: Tensor, p_BX: Tensor) -> Tensor:
 def fitted(counts: Sequence[NDArray[Any]], groups: Sequence[str] | None) -> FittedDecision:
     """The pair of thresholds with the highest micro F1, from `counts_K3` of each record; see `fit_spans`."""
     pairs = [{"start": start, "end": end} for start, end in _PAIRS]
-    return fit_spans(pairs, np.stack(counts, 1), 0, groups)
+    return fit_spans(pairs, np.stack(counts, 1), groups)

@@ -225,7 +225,7 @@ class _Tagging(Task[TaggedRecord]):
             is_tagged_KM = np.array([margin for *_, margin in words]) < limit_K1
             found = partial(self._spans, len(tags))
             counts.append(counts_of_choices(words, is_tagged_KM, found, self.config.spans(tags)))
-        return fit_spans([{"background": bias} for bias in biases], np.stack(counts, 1), 0, groups_of(records))
+        return fit_spans([{"background": bias} for bias in biases], np.stack(counts, 1), groups_of(records))
 
     def score(
         self,

@@ -17,12 +17,12 @@ from dice_ray.metrics.decisions import FittedDecision, thresholds
 from dice_ray.metrics.fitting import (
     _best_no_answer_threshold,
     _best_threshold,
+    _folds,
     fit_classes,
     fit_no_answer,
     fit_own_threshold,
     fit_spans,
     fit_threshold,
-    folds,
 )
 from dice_ray.metrics.rules import F1Rule, RecallRule
 from dice_ray.metrics.shifts import fit_shifts
@@ -192,7 +192,7 @@ def test_the_items_of_a_group_are_in_one_fold() -> None:
     draw = np.random.default_rng(0)
     groups = [f"document {number}" for number in draw.integers(0, 150, 400)]
     strata_N = (draw.random(400) < 0.2).astype(int)
-    folds_N = folds(strata_N, groups)
+    folds_N = _folds(strata_N, groups)
     assert len({*zip(groups, folds_N.tolist(), strict=True)}) == len({*groups})
     highest = {group: max(strata_N[np.array(groups) == group]) for group in groups}
     for stratum in (0, 1):
@@ -231,15 +231,15 @@ def test_the_best_candidate_for_spans_is_used_where_other_folds_confirm_it() -> 
     found = np.array([[1, 0, 1], [2, 1, 0], [2, 1, 0]])
     counts_KN3 = np.repeat(found[:, None], 20, axis=1)
     candidates: list[dict[str, float]] = [{"background": each} for each in (0.0, -1.0, -2.0)]
-    decided = fit_spans(candidates, counts_KN3, 0)
+    decided = fit_spans(candidates, counts_KN3)
     assert decided.tuned == {"background": -1.0}
     assert decided.is_used
     assert decided.on_dev == pytest.approx(4 / 5)
     assert decided.support == 40
-    assert fit_spans(candidates, counts_KN3[[0, 0, 0]], 0).used == {"background": 0.0}
+    assert fit_spans(candidates, counts_KN3[[0, 0, 0]]).used == {"background": 0.0}
     # On records that differ, one candidate is best by micro F1, another by its mean.
     counts_KN3 = np.array([[[9, 1, 1], [0, 1, 1]] * 10, [[7, 1, 3], [1, 0, 0]] * 10])
-    decided = fit_spans(candidates[:2], counts_KN3, 0)
+    decided = fit_spans(candidates[:2], counts_KN3)
     assert decided.tuned == {"background": 0.0}
     assert decided.on_dev == pytest.approx(180 / 220)
 
