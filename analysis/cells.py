@@ -1,13 +1,13 @@
-"""The cells of a study by arm and seed: the one that counts, its scores and test items, and whether it collapsed."""
+"""The cells of a study by arm and seed: the one that counts, its and its scores and test items."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 import pandas as pd
 
-from analysis.frames import by_seed, collapsed, scores, states, test_per_train, unfailed
+from analysis.frames import by_seed, scores, states, test_per_train, unfailed
 from analysis.statistics.best_arm import ArmScores
 from analysis.statistics.new_data import ItemParts, item_parts
 from dice_ray.metrics import catalogue
@@ -65,10 +65,3 @@ def scores_by_arm(
                 is_fixed,
             )
     return rows, known.why_not
-
-
-def collapsed_seeds(cells: pd.DataFrame, metric: str) -> dict[str, Set[int]]:
-    """The seeds with which each arm collapsed; of a score that does not depend on the threshold none."""
-    if not catalogue.metric(metric).needs_threshold:
-        return {}
-    return {str(arm): set(runs["seed"]) for arm, runs in cells[collapsed(cells, metric)].groupby("arm")}

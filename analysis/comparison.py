@@ -10,7 +10,7 @@ from typing import Final
 
 import pandas as pd
 
-from analysis.cells import collapsed_seeds, latest_cells, scores_by_arm
+from analysis.cells import latest_cells, scores_by_arm
 from analysis.decisions import DecisionFacts
 from analysis.formats import ScoreFormat
 from analysis.frames import (
@@ -262,7 +262,9 @@ def compare(
     absent = ArmScores(baseline, {}, {}, ratio, limits)
     if declared.compared_by:
         why_not = "the test items of these runs are not known"
-    of_collapsed = {} if is_tuned else collapsed_seeds(once, metric)
+    of_collapsed: Mapping[str, Set[int]] = {}
+    if not is_tuned and catalogue.metric(metric).needs_threshold:
+        of_collapsed = {str(arm): set(runs["seed"]) for arm, runs in once[collapsed(once, metric)].groupby("arm")}
     arms = _corrected(
         [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
     )

@@ -232,7 +232,6 @@ def _made(kind: type[_Kind], findings: Findings, name: str, title: str) -> list[
 
 
 def _draw_axis(axes: Axes, row: int, setting: Setting) -> None:
-    """Draw an axis of parallel coordinates."""
     text: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "zorder": 4}
     if setting.scale == "choice":
         num = len(setting.choices)

@@ -12,7 +12,7 @@ from analysis.statistics.intervals import ALPHA, NO_SPREAD, Interval
 LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x settings", "residual"
 
 
-def components(scores_ANR: NDArray[np.floating]) -> dict[str, float]:
+def _components(scores_ANR: NDArray[np.floating]) -> dict[str, float]:
     """The variance of arms, settings, seeds, the interaction of arms and settings, and the residual.
 
     The model is score = mean + arm + setting + seed + arm x setting + residual, all effects random. The components
@@ -54,7 +54,7 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
     does not say. It is the noncentrality of the F test against the interaction, inverted, with the mean square of the
     interaction as estimated. A share of the variance would depend on which settings were drawn, and is not given.
     """
-    if not (found := components(scores_ANR)):
+    if not (found := _components(scores_ANR)):
         return {}
     num_arms, num, num_seeds = scores_ANR.shape
     variance_A, variance_N, squares = _of_means(scores_ANR)

@@ -115,7 +115,7 @@ class Result:
         Raises:
             RunError: Nothing has a score, or the study has no winner or is on several data sets.
         """
-        return self.trained or best_of(self.name, self.findings)
+        return self.trained or _best_of(self.name, self.findings)
 
     @cached_property
     def findings(self) -> Findings:
@@ -271,7 +271,7 @@ class Best:
         return f"{line} At .5 it predicts one class only; predictions use the threshold fitted on dev."
 
 
-def best_of(name: str, found: Findings) -> Best:
+def _best_of(name: str, found: Findings) -> Best:
     """The best trial of a sweep, or the winner of a study.
 
     Raises:

@@ -38,21 +38,21 @@ def print_commands(heading: str, *commands: Sequence[str]) -> None:
 
 def print_json(value: Any) -> None:
     """Print one JSON document on one line."""
-    typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(_plain(value), ensure_ascii=False, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """A value in JSON's types: dataclasses become objects, NaN and infinities null, anything unknown its `str`.
 
-    >>> plain({"a": (1, float("nan"))})
+    >>> _plain({"a": (1, float("nan"))})
     {'a': [1, None]}
     """
     if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, bool | int | str) else str(value)
@@ -190,7 +190,7 @@ def _print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json
     hourly = None if price_per_hour is None else price_per_hour / 3600
     if as_json:
         costs = {"least_cost": hourly and hourly * least, "cost": hourly and hourly * most}
-        print_json({**plain(estimate), **costs})
+        print_json({**_plain(estimate), **costs})
         return
     run, needs = estimate.rehearsal, estimate.needs
     ended = f", {estimate.num_ended} finished before" if estimate.num_ended else ""

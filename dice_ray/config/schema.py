@@ -73,7 +73,7 @@ class LaunchConfig(Settings):
         return self.min_workers or self.workers
 
 
-PaperData: TypeAlias = Literal[
+_PaperData: TypeAlias = Literal[
     "ctb5",
     "ctb6",
     "ud14_chinese",
@@ -110,7 +110,7 @@ class TrackingConfig(Settings):
     data: str | None = Field(None, min_length=1)
     text: bool = False
     system: bool = False
-    published: PaperData | None = None
+    published: _PaperData | None = None
 
 
 NEUTRAL_SECTIONS = ("launch", "tracking")

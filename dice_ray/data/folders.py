@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.data.formats.texts import NO_CLASS, classes_in
-from dice_ray.data.hub import SAVED
+from dice_ray.data.hub import is_saved
 from dice_ray.data.split_names import NAMES, split_of
 from dice_ray.errors import DataError
 
@@ -58,7 +58,6 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
 
 
 def _is_brat(folder: Path) -> bool:
-    """Whether a folder holds annotations in brat's format."""
     return any(folder.glob("*.ann"))
 
 
@@ -72,7 +71,7 @@ def is_dataset(folder: Path) -> bool:
     """Whether `datasets` reads a folder: it was saved by it, or holds several Parquet files."""
     splits = [split_of(path.name) for path in folder.rglob("*.parquet")]
     is_in_parts = len(splits) > len(set(splits)) or (len(splits) > 1 and None in splits)
-    return any((folder / name).is_file() for name in SAVED) or is_in_parts
+    return is_saved(folder) or is_in_parts
 
 
 def _data_files(folder: Path) -> list[Path]:

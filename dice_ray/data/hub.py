@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from dice_ray.data.formats.base import RowResult
 from dice_ray.data.formats.columns import PairColumns
@@ -27,8 +27,6 @@ from dice_ray.settings import Branch, nested
 if TYPE_CHECKING:
     import datasets
 
-SAVED: Final = ("dataset_dict.json", "state.json")
-"""Files of folders that `save_to_disk` writes."""
 _ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl"
 
 
@@ -102,7 +100,7 @@ class HubConfig(Branch):
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
-        if folder is not None and self.config is not None and _is_saved(folder):
+        if folder is not None and self.config is not None and is_saved(folder):
             must = "must be left out for a data set that `save_to_disk` has written, and"
             raise DataError(f"data.source.hub.config: {must} {folder} is one")
         loaded = _load(str(folder or self.id), self.config, self.revision, _modified(folder) if folder else ())
@@ -142,9 +140,9 @@ def _modified(folder: Path) -> tuple[tuple[str, int], ...]:
     return tuple((str(file), file.stat().st_mtime_ns) for file in files)
 
 
-def _is_saved(folder: Path) -> bool:
+def is_saved(folder: Path) -> bool:
     """Whether `save_to_disk` has written the folder."""
-    return any((folder / name).is_file() for name in SAVED)
+    return any((folder / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
 @lru_cache(maxsize=4)
@@ -156,7 +154,7 @@ def _load(
 
     try:
         with _quiet():
-            if _is_saved(Path(path)):
+            if is_saved(Path(path)):
                 saved = datasets.load_from_disk(path)
                 return saved if isinstance(saved, datasets.DatasetDict) else datasets.DatasetDict(train=saved)
             return datasets.load_dataset(path, config, revision=revision)

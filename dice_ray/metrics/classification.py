@@ -129,8 +129,8 @@ def binary_scores(
         "accuracy": ratio(int((predicted == positive).sum()), len(labels)),
         "balanced_accuracy": class_scores(confusion(labels, predicted.astype(np.int64), 2))["balanced_accuracy"],
         "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
-        "roc_auc": roc_auc(probabilities, labels),
-        "pr_auc": pr_auc(probabilities, labels),
+        "roc_auc": _roc_auc(probabilities, labels),
+        "pr_auc": _pr_auc(probabilities, labels),
         "brier": brier(probabilities, labels),
         "calibration_error": calibration_error(probabilities, labels),
     }
@@ -166,7 +166,7 @@ def scores_of_sums(
     }
 
 
-def roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+def _roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
     """The probability that a positive item has a higher probability than a negative one, ties counted half.
 
     0 without items of both classes.
@@ -178,7 +178,7 @@ def roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) ->
     return ratio(float(positives @ below), float(positives.sum() * negatives.sum()))
 
 
-def pr_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+def _pr_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
     """The average precision: the mean over positive items of the precision at their probability, without interpolation.
 
     0 without positive items.
@@ -192,7 +192,7 @@ def pr_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> 
 def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np.bool_]) -> float:
     """The mean area of each class against the others, of the classes that some items have and some have not."""
     of_both = np.flatnonzero(members_NC.any(0) & ~members_NC.all(0))
-    areas = [roc_auc(probabilities_NC[:, class_], members_NC[:, class_].astype(np.int64)) for class_ in of_both]
+    areas = [_roc_auc(probabilities_NC[:, class_], members_NC[:, class_].astype(np.int64)) for class_ in of_both]
     return ratio(sum(areas), len(areas))
 
 

@@ -85,7 +85,7 @@ def _stock(
     ):
         return None
     output.load_state_dict(weights)
-    return stock if has_equal_logits(stock, model, _probe(tokenizer)) else None
+    return stock if _has_equal_logits(stock, model, _probe(tokenizer)) else None
 
 
 def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
@@ -131,7 +131,7 @@ def _stock_classifier(
         dense.load_state_dict(
             {"weight": scale * torch.eye(len(dense.bias)), "bias": torch.full_like(dense.bias, shift)}
         )
-        if has_equal_logits(stock, model, example):
+        if _has_equal_logits(stock, model, example):
             return stock
     return None
 
@@ -166,7 +166,7 @@ def _stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHe
     """The family's class with our encoder's weights and random ones in other layers; None if the family has no class.
 
     Some classes have a pooler that their logits do not depend on, as BigBird's for tokens. A weight that is missing for
-    another reason makes the logits differ, which `has_equal_logits` finds.
+    another reason makes the logits differ, which `_has_equal_logits` finds.
     """
     import transformers
 
@@ -186,7 +186,7 @@ def _probe(tokenizer: PreTrainedTokenizerBase) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, example: dict[str, Tensor]) -> bool:
+def _has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, example: dict[str, Tensor]) -> bool:
     """Whether both give the same logits; a head with a logit for the second of two classes has 0 for the first."""
     # A classification token at the end, as XLNet's, makes the logits of texts differ.
     ours = torch.cat(list(model(example, {"cls": torch.tensor([0])}).values()), -1)

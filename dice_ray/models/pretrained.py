@@ -17,7 +17,7 @@ from dice_ray.models.sources import resolve_source
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
+_SettingsT = TypeVar("_SettingsT", bound="PretrainedConfig")
 _POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions", "positions_embed")
 """Names of the embedding table of positions: of BERT and its kin, of GPT-2, of OPT, and of the first GPT."""
 
@@ -169,7 +169,7 @@ def accepted_inputs(encoder: nn.Module) -> frozenset[str]:
     return frozenset(inspect.signature(encoder.forward).parameters)
 
 
-def with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
+def with_dropout(settings: _SettingsT, dropout: float) -> _SettingsT:
     """The settings with all dropout rates set; those for classifiers belong to heads that are not used."""
     # Each encoder family has its own names for its dropout rates.
     for name, value in settings.to_dict().items():

@@ -40,7 +40,7 @@ _SENT: Final = "sent"
 
 
 @dataclass(frozen=True)
-class UnsentSpool:
+class _UnsentSpool:
     """A spool on the disk: its driver is at work, was killed, or ended while the store was away."""
 
     file: Path
@@ -133,7 +133,7 @@ def spool_files(folder: Path) -> list[Path]:
     return sorted(folder.rglob("unsent-*.jsonl"))
 
 
-def unsent_spool(file: Path) -> UnsentSpool | None:
+def unsent_spool(file: Path) -> _UnsentSpool | None:
     """The spool that a file holds; None where its first line is torn, so that it holds nothing, or it was just sent.
 
     Raises:
@@ -150,10 +150,10 @@ def unsent_spool(file: Path) -> UnsentSpool | None:
         return None
     with _damage_named(file):
         head_values = json.loads(unsealed(head.decode().rstrip("\n")))
-        return TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
+        return TypeAdapter(_UnsentSpool).validate_python({**head_values, "file": file})
 
 
-def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
+def unsent_spools(folder: Path) -> Iterator[_UnsentSpool]:
     """The spools below a folder that hold anything; raises what `unsent_spool` raises."""
     for file in spool_files(folder):
         if (spool := unsent_spool(file)) is not None:

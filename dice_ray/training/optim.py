@@ -41,13 +41,13 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
 
 def set_rate(optimizer: Optimizer, config: TrainingConfig, step: int, num_steps: int) -> float:
     """Set the learning rate of every group for a step; returns that of the heads, the highest."""
-    lr = config.lr * factor(config, step, num_steps)
+    lr = config.lr * _factor(config, step, num_steps)
     for group in optimizer.param_groups:
         group["lr"] = lr * group["share"]
     return lr
 
 
-def factor(config: TrainingConfig, step: int, num_steps: int) -> float:
+def _factor(config: TrainingConfig, step: int, num_steps: int) -> float:
     """The learning rate of a step, counted from 0, as a share of the highest one.
 
     It rises over the first `warmup` share of the steps. The falling schedules would reach 0 one step after the last.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _LossScaler: TypeAlias = Callable[[Tensor], Tensor]
-Shares: TypeAlias = list[list[list[int]]]
+_Shares: TypeAlias = list[list[list[int]]]
 """Of each worker: its micro-batches, each a list of rows."""
 
 
@@ -151,15 +151,15 @@ class Gradient:
                     return problem
         return None
 
-    def _shares(self, rows: Sequence[int]) -> Shares:
+    def _shares(self, rows: Sequence[int]) -> _Shares:
         return batches.micro_batches(rows, self.lengths, self.tally.max_tokens, num_workers())
 
-    def _batches(self, shares: Shares) -> list[Batch]:
+    def _batches(self, shares: _Shares) -> list[Batch]:
         """The micro-batches of this worker."""
         collated = (self.task.collate(self.rows, each, self.tokenizer) for each in shares[workers.rank()])
         return [on_device(batch, self.numerics.device) for batch in collated]
 
-    def _attempt(self, shares: Shares, scale: _LossScaler) -> Tensor | None:
+    def _attempt(self, shares: _Shares, scale: _LossScaler) -> Tensor | None:
         """The step's loss and this worker's part of the gradient; `None` if any worker ran out of memory."""
         micro_batches = self._batches(shares)
         one_each = all(len(share) == 1 for share in shares)
@@ -217,7 +217,7 @@ class Gradient:
         """The loss of the whole step, and its gradient with respect to the logits of each micro-batch."""
         leaves = [{name: each.detach().requires_grad_() for name, each in of_batch.items()} for of_batch in logits]
         parts = [self.task.terms(of_batch, batch) for of_batch, batch in zip(leaves, micro_batches, strict=True)]
-        terms = {name: joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
+        terms = {name: _joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
         loss = self._weighted(terms, {})
         scale(loss).backward()
         gradients = [{name: leaf.grad for name, leaf in each.items() if leaf.grad is not None} for each in leaves]
@@ -248,7 +248,7 @@ class Gradient:
         return torch.stack(parts).sum()
 
 
-def joined(link: Link, terms: Sequence[Term]) -> Term:
+def _joined(link: Link, terms: Sequence[Term]) -> Term:
     """The terms of several micro-batches, which may be padded to different lengths, as one term.
 
     Rows of positions are padded to the longest one, and their padding is masked; other items are flattened.

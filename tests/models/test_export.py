@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_tokenizer
-from dice_ray.models.export import HEADS, export, has_equal_logits
+from dice_ray.models.export import HEADS, _has_equal_logits, export
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import freeze_unused_parameters
 
@@ -167,4 +167,4 @@ def test_a_stock_class_with_other_logits_is_not_used() -> None:
     model, tokenizer = built("bert", TokenHead(32, 3, 0.1), **TINY)
     probe = dict(tokenizer(TEXTS[:1], return_tensors="pt"))
     stock = AutoModelForTokenClassification.from_config(AutoConfig.for_model("bert", num_labels=3, **TINY)).eval()
-    assert not has_equal_logits(stock, model, probe)
+    assert not _has_equal_logits(stock, model, probe)

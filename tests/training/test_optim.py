@@ -10,7 +10,7 @@ from torch import nn
 from torch.optim import SGD
 from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 
-from dice_ray.training.optim import build_optimizer, factor, set_rate
+from dice_ray.training.optim import _factor, build_optimizer, set_rate
 from dice_ray.training.settings import TrainingConfig
 
 NUM_STEPS = 40
@@ -18,7 +18,7 @@ NUM_STEPS = 40
 
 def factors(**settings: object) -> list[float]:
     config = TrainingConfig.model_validate(settings)
-    return [factor(config, step, NUM_STEPS) for step in range(NUM_STEPS)]
+    return [_factor(config, step, NUM_STEPS) for step in range(NUM_STEPS)]
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "polynomial", "constant"])
@@ -70,8 +70,8 @@ def test_one_cycle_is_that_of_torch(warmup: float) -> None:
 def test_a_run_of_one_step_takes_it_at_the_highest_rate() -> None:
     for schedule in ("linear", "cosine", "polynomial", "one_cycle", "constant"):
         config = TrainingConfig.model_validate({"schedule": schedule, "warmup": 0})
-        assert factor(config, 0, 1) == 1
-    assert factor(TrainingConfig(schedule="one_cycle"), 0, 1) == 1, "it trained at 4e-6 of the rate"
+        assert _factor(config, 0, 1) == 1
+    assert _factor(TrainingConfig(schedule="one_cycle"), 0, 1) == 1, "it trained at 4e-6 of the rate"
 
 
 def model() -> nn.Module:

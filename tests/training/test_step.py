@@ -23,7 +23,7 @@ from dice_ray.terms import Term, TermFacts
 from dice_ray.training import batches
 from dice_ray.training.loop import Parts
 from dice_ray.training.optim import build_optimizer
-from dice_ray.training.step import Gradient, TrainingTally, joined
+from dice_ray.training.step import Gradient, TrainingTally, _joined
 
 STEPS = 3
 """A wrong gradient changes the loss of the second step, a wrong moment of the optimizer that of the third."""
@@ -252,7 +252,7 @@ def test_positions_of_micro_batches_are_joined(with_mask: bool) -> None:
             (logits_23, logits_15), (torch.tensor([1, 2]), torch.tensor([4])), masks, strict=True
         )
     ]
-    term = joined("position", terms)
+    term = _joined("position", terms)
     assert term.logits.shape == (3, 5)
     assert term.weight == 0.5
     assert term.mask is not None
@@ -270,7 +270,7 @@ def test_masked_items_stay_masked_when_joined() -> None:
         Term(torch.randn(2, 3, 4), torch.zeros(2, 3, dtype=torch.long), torch.zeros(2, 3, dtype=torch.bool)),
         Term(torch.randn(1, 2, 4), torch.ones(1, 2, dtype=torch.long)),
     ]
-    term = joined("softmax", terms)
+    term = _joined("softmax", terms)
     assert term.logits.shape == (8, 4)
     assert term.targets.tolist() == [0] * 6 + [1] * 2
     assert term.mask is not None

@@ -10,7 +10,7 @@ import pytest
 from analysis.comparison import comparisons
 from dice_ray import api
 from dice_ray.api.reports import findings
-from dice_ray.api.results import best_of
+from dice_ray.api.results import _best_of
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError
@@ -200,7 +200,7 @@ def test_a_sweep_finds_the_lowest_cost(costs: tuple[Layer, ...]) -> None:
     rows = read("costs").set_index("id")
     assert {id_: rows.loc[id_, "metrics.dev/best_cost_tuned"] for id_ in lowest} == lowest
     assert [path.parent.name for path in folder.glob("trials/*/best.pt") if "-" not in path.parent.name] == [first]
-    assert best_of("costs", findings("costs")).name == f"costs/{first}"
+    assert _best_of("costs", findings("costs")).name == f"costs/{first}"
 
 
 @pytest.mark.ray

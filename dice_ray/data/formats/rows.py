@@ -319,7 +319,6 @@ def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: G
 
 
 def _guess_rows(reader: type[ReaderBranch], sample: Sample, rows: Sequence[Any], why: str) -> Guess | str:
-    """The guess for the rows of a file."""
     path = f"{READER}.{reader.name}.columns"
     return guess_named_rows(lambda columns: sample.attempt(reader, columns=columns), path, rows, sample.given, why)
 
