@@ -29,6 +29,7 @@ from dice_ray.losses.margins import (
     VectorScalingLoss,
 )
 from dice_ray.losses.tversky import TverskyConfig, TverskyLoss
+from dice_ray.losses.weighting import ClassWeightedLoss
 from dice_ray.settings import Choice
 
 LossConfig: TypeAlias = Annotated[
@@ -54,6 +55,7 @@ LossConfig: TypeAlias = Annotated[
 __all__ = [
     "AsymmetricConfig",
     "AsymmetricLoss",
+    "ClassWeightedLoss",
     "CrossEntropyConfig",
     "CrossEntropyLoss",
     "CustomConfig",

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import torch
 from pydantic import Field
 from torch import Tensor
 
@@ -13,81 +11,29 @@ from dice_ray.errors import Problem
 from dice_ray.losses.base import Group, ItemLoss, LossBranch
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
-from dice_ray.losses.weighting import LgConfig, Weighting
+from dice_ray.losses.weighting import ClassWeightedLoss, LgConfig, WeightedConfig, Weighting
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
 
 
 class CrossEntropyLoss(ItemLoss):
-    """-a_t log p_t, averaged over the N items (eq. 2); torch's `weight=` divides by the sum of the weights instead.
+    """-log p_t, averaged over the N items.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
     with every item masked the value is 0. With `label_smoothing` s, log p_t becomes (1 - s) log p_t + s mean_j log p_j,
-    as in torch. Before the share `reweight_after` of the steps, all weights are 1.
+    as in torch.
 
-    >>> loss = CrossEntropyLoss(weights=[1, 3])
-    >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # (1 + 3) log(2) / 2
-    1.3863
+    >>> round(CrossEntropyLoss()(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # log 2
+    0.6931
     """
 
-    weights_C: Tensor | None
-    _first_classes: Tensor
-
-    def __init__(
-        self,
-        link: Link = "softmax",
-        weights: Sequence[float] | None = None,
-        *,
-        reweight_after: float = 0.0,
-        label_smoothing: float = 0.0,
-    ) -> None:
+    def __init__(self, link: Link = "softmax", *, label_smoothing: float = 0.0) -> None:
         super().__init__(link)
-        self.reweight_after, self.is_weighted = reweight_after, weights is not None and reweight_after == 0
         self.label_smoothing = label_smoothing
-        self.register_buffer("weights_C", None if weights is None else torch.tensor(weights).float(), persistent=False)
-        # Of each label of a multi-label term; its two classes follow each other.
-        self.register_buffer("_first_classes", torch.arange(0, len(weights or ()), 2), persistent=False)
-
-    def begin_step(self, progress: float) -> None:
-        self.is_weighted = self.weights_C is not None and progress >= self.reweight_after
 
     def losses(self, items: Items) -> Tensor:
-        return self.weighted(-target_log_prob(items, self.label_smoothing), items)
-
-    def weighted(self, losses_N: Tensor, items: Items) -> Tensor:
-        """The loss of each item times the weight of its class; two weights for each label of a multi-label term."""
-        if not self.is_weighted:
-            return losses_N
-        assert self.weights_C is not None
-        classes_N = items.targets
-        if self.link == "sigmoid" and len(self.weights_C) > 2:
-            classes_N = (classes_N.reshape(-1, len(self.weights_C) // 2) + self._first_classes).flatten()
-        return losses_N * self.weights_C[classes_N]
-
-
-class WeightedConfig(LossBranch):
-    """Fields shared by the losses whose items can be weighted by class.
-
-    Attributes:
-        weighting: The class weights a_t; 1 where not given.
-        reweight_after: The share of the steps before which all weights are 1 (deferred re-weighting, Cao et al. 2019).
-    """
-
-    weighting: Weighting | None = None
-    reweight_after: Annotated[float, Field(ge=0, lt=1)] = 0.0
-
-    def class_weights(self, facts: TermFacts) -> tuple[float, ...] | None:
-        return self.weighting.class_weights(facts) if self.weighting else None
-
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        if self.weighting is None:
-            must = "has no effect without weighting, must be 0"
-            return [Problem(f"{path}.reweight_after", must, str(self.reweight_after))] if self.reweight_after else []
-        if facts.link == "position":
-            must = f"must be left out for term {facts.name!r}: it predicts positions, which have no class weights"
-            return [Problem(f"{path}.weighting", must, self.weighting.name)]
-        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
+        return -target_log_prob(items, self.label_smoothing)
 
 
 class CrossEntropyConfig(LossBranch):
@@ -134,8 +80,8 @@ class WeightedCrossEntropyConfig(WeightedConfig):
     use: ClassVar[str] = "Rare classes should weigh more than frequent ones: recall rises, and precision falls."
     weighting: Weighting = LgConfig()
 
-    def build(self, facts: TermFacts) -> CrossEntropyLoss:
-        return CrossEntropyLoss(facts.link, self.class_weights(facts), reweight_after=self.reweight_after)
+    def unweighted(self, facts: TermFacts) -> CrossEntropyLoss:
+        return CrossEntropyLoss(facts.link)
 
 
 class MajorityOrMinorityConfig(LossBranch):
@@ -161,7 +107,7 @@ class MajorityOrMinorityConfig(LossBranch):
     )
     weight: Annotated[float, Field(gt=0)] = 1.0
 
-    def build(self, facts: TermFacts) -> CrossEntropyLoss:
+    def build(self, facts: TermFacts) -> ClassWeightedLoss:
         majority = facts.counts.index(max(facts.counts)) if facts.background is None else facts.background
         weights = [1.0 + self.weight * (index == majority) for index in range(len(facts.classes))]
-        return CrossEntropyLoss(facts.link, weights)
+        return ClassWeightedLoss(CrossEntropyLoss(facts.link), weights)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from dice_ray.errors import Problem
 from dice_ray.losses.base import Group, Loss, LossBranch, item_sums, mean
-from dice_ray.losses.overlap import Form, item_losses, set_sums, set_sums_and_log_prob
+from dice_ray.losses.overlap import Form, item_losses, set_sums
+from dice_ray.losses.probability import target_log_prob
 
 if TYPE_CHECKING:
     from dice_ray.losses.items import Items
@@ -271,10 +272,7 @@ class DiceCELoss(Loss):
         self.weight, self.dice = config.weight, DiceLoss(DiceConfig(**shared), link, background, num_labels)
 
     def sums(self, items: Items) -> Tensor:
-        form, with_background = self.dice.form, self.dice.with_background
-        num_labels = self.dice.num_labels
-        sums_3C, log_p_N = set_sums_and_log_prob(items, form, with_background=with_background, num_labels=num_labels)
-        return torch.cat((item_sums(-log_p_N, items.valid), sums_3C.flatten()))
+        return torch.cat((item_sums(-target_log_prob(items), items.valid), self.dice.sums(items)))
 
     def value(self, statistics: Tensor) -> Tensor:
         return mean(statistics[:2]) + self.weight * self.dice.value(statistics[2:])

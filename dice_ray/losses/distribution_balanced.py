@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
 from dice_ray.losses.base import Group, ItemLoss, LossBranch
 from dice_ray.losses.focal import focal
 from dice_ray.losses.items import Items
-from dice_ray.losses.probability import target_log_prob
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
@@ -89,11 +88,10 @@ class DistributionBalancedLoss(ItemLoss):
         self.register_buffer("rarity_K", min(counts) / torch.tensor(counts), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
-        config, is_positive_N = self.config, items.targets == 1
-        rarity_RK = self.rarity_K * is_positive_N.reshape(-1, len(self.rarity_K))
-        share_RK = self.rarity_K / rarity_RK.sum(-1, keepdim=True)
+        config, y_RK = self.config, items.targets.reshape(-1, len(self.rarity_K)).to(self.rarity_K.dtype)
+        share_RK = self.rarity_K / (self.rarity_K * y_RK).sum(-1, keepdim=True)
         weights_RK = config.floor + torch.sigmoid(config.slope * (share_RK - config.center))
-        scale_N = torch.where(is_positive_N, 1.0, config.scale)
-        shifted_N = (items.logits.reshape(share_RK.shape) - self.shift_K).flatten() * scale_N
-        log_p_N = target_log_prob(replace(items, logits=shifted_N))
-        return focal(log_p_N, config.gamma) * weights_RK.flatten() / scale_N
+        # 1 for positives, -scale for negatives.
+        factor_RK = (1 + config.scale) * y_RK - config.scale
+        log_p_RK = F.logsigmoid((items.logits.reshape(y_RK.shape) - self.shift_K) * factor_RK)
+        return (focal(log_p_RK, config.gamma) * (weights_RK / factor_RK.abs())).flatten()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import torch
@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import Group, ItemLoss, LossBranch
-from dice_ray.losses.cross_entropy import CrossEntropyLoss, WeightedConfig
+from dice_ray.losses.base import Group, ItemLoss
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
+from dice_ray.losses.weighting import WeightedConfig
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
@@ -37,11 +37,11 @@ class FocalConfig(WeightedConfig):
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     gamma: Annotated[float, Field(ge=0)] = 2.0
 
-    def build(self, facts: TermFacts) -> FocalLoss:
-        return FocalLoss(self, facts.link, self.class_weights(facts))
+    def unweighted(self, facts: TermFacts) -> FocalLoss:
+        return FocalLoss(self, facts.link)
 
 
-class AsymmetricConfig(LossBranch):
+class AsymmetricConfig(WeightedConfig):
     """-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0).
 
     Attributes:
@@ -64,11 +64,11 @@ class AsymmetricConfig(LossBranch):
     gamma_neg: Annotated[float, Field(ge=0)] = 4.0
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.05
 
-    def build(self, facts: TermFacts) -> AsymmetricLoss:
+    def unweighted(self, facts: TermFacts) -> AsymmetricLoss:
         return AsymmetricLoss(self)
 
 
-class PolyConfig(LossBranch):
+class PolyConfig(WeightedConfig):
     """-y log p + epsilon y (1-p), Poly-1.
 
     Attributes:
@@ -84,11 +84,11 @@ class PolyConfig(LossBranch):
     # As in the paper's listing; its experiments search from -1 to 6.
     epsilon: Annotated[float, Field(ge=-1)] = 1.0
 
-    def build(self, facts: TermFacts) -> PolyLoss:
+    def unweighted(self, facts: TermFacts) -> PolyLoss:
         return PolyLoss(self, facts.link)
 
 
-class PolyLoss(CrossEntropyLoss):
+class PolyLoss(ItemLoss):
     """-log p_t + epsilon (1-p_t), averaged over items: the first polynomial term of cross entropy has another factor.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
@@ -107,8 +107,8 @@ class PolyLoss(CrossEntropyLoss):
         return -log_p_N - self.epsilon * log_p_N.expm1()
 
 
-class FocalLoss(CrossEntropyLoss):
-    """-a_t (1-p_t)^gamma log p_t, averaged over items; gamma 0 is cross entropy.
+class FocalLoss(ItemLoss):
+    """-(1-p_t)^gamma log p_t, averaged over items; gamma 0 is cross entropy.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
     with every item masked the value is 0.
@@ -117,15 +117,12 @@ class FocalLoss(CrossEntropyLoss):
     0.1733
     """
 
-    def __init__(
-        self, config: FocalConfig | None = None, link: Link = "softmax", weights: Sequence[float] | None = None
-    ) -> None:
-        config = config or FocalConfig()
-        super().__init__(link, weights, reweight_after=config.reweight_after)
-        self.gamma = config.gamma
+    def __init__(self, config: FocalConfig | None = None, link: Link = "softmax") -> None:
+        super().__init__(link)
+        self.gamma = (config or FocalConfig()).gamma
 
     def losses(self, items: Items) -> Tensor:
-        return self.weighted(focal(target_log_prob(items), self.gamma), items)
+        return focal(target_log_prob(items), self.gamma)
 
 
 class AsymmetricLoss(ItemLoss):
@@ -150,9 +147,9 @@ class AsymmetricLoss(ItemLoss):
         if config.margin == 0:
             log_rest_N = F.logsigmoid(-z_N)
         else:
-            log_rest_N = (torch.sigmoid(-z_N) + config.margin).clamp(max=1).log()
-        positive_N = focal(F.logsigmoid(z_N), config.gamma_pos)
-        return torch.where(items.targets == 1, positive_N, focal(log_rest_N, config.gamma_neg))
+            log_rest_N = torch.log1p(-torch.relu(torch.sigmoid(z_N) - config.margin))
+        positive_N, negative_N = focal(F.logsigmoid(z_N), config.gamma_pos), focal(log_rest_N, config.gamma_neg)
+        return torch.lerp(negative_N, positive_N, items.targets.to(z_N.dtype))
 
 
 def focal(log_p_N: Tensor, gamma: float) -> Tensor:
@@ -164,7 +161,7 @@ class _Focal(torch.autograd.Function):
     """d/dlog_p = -q^gamma (1 - gamma p log_p / q) with q = 1 - p.
 
     Autograd forms gamma q^(gamma-1), which is infinite at q = 0 for gamma < 1. Here the quotient log_p / q is formed
-    first: it tends to -1 as q tends to 0.
+    first: it tends to -1 as q tends to 0, where any finite value does, since q^gamma is 0.
     """
 
     @staticmethod
@@ -178,8 +175,7 @@ class _Focal(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor, None]:
         log_p_N, q_N, power_N = ctx.saved_tensors
-        ratio_N = torch.where(q_N > 0, log_p_N / q_N, -1)
-        slope_N = (1 - q_N) * ratio_N
+        slope_N = (1 - q_N) * (log_p_N / q_N.clamp(min=torch.finfo(q_N.dtype).tiny))
         return -grad_N * power_N * (1 - ctx.gamma * slope_N), None
 
 

@@ -1,8 +1,8 @@
 """A loss of ranks: each positive of a step against all its negatives, for PR-AUC.
 
 A rank depends on all items of the step, but statistics must be additive. So those of a worker are slots for the items
-of all workers, in which the slots of the others are 0: their sum holds the items of all. `sums` exchanges the number
-of items for this; like mining, it must be given all items that the worker holds in the step.
+of all workers, in which the slots of the others are 0: their sum holds the items of all. Like mining, `sums` must be
+given all items that the worker holds in the step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 from dice_ray.errors import Problem
 from dice_ray.losses.base import Group, Loss, LossBranch
 from dice_ray.losses.items import Items
-from dice_ray.losses.reduction import gather_rows
+from dice_ray.losses.reduction import in_slots
 
 if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
@@ -68,17 +68,17 @@ class ListwiseLoss(Loss):
 
     def sums(self, items: Items) -> Tensor:
         assert items.is_two_class, "the classes of more than two have no single order"
-        valid_N = torch.ones_like(items.targets, dtype=torch.bool) if items.valid is None else items.valid
-        is_positive_N = items.targets == 1
-        columns = (items.logits, valid_N & is_positive_N, valid_N & ~is_positive_N)
-        own_3N = torch.stack([column.to(items.logits.dtype) for column in columns])
-        all_M, first = gather_rows(own_3N[0].detach(), 0.0)
-        return F.pad(own_3N, (first, len(all_M) - first - own_3N.shape[1])).flatten()
+        # 1 for positives, -1 for negatives, 0 for items that do not count.
+        signs_N = items.signs if items.valid is None else items.signs * items.valid
+        return in_slots(torch.stack((items.logits, signs_N))).flatten()
 
     def value(self, statistics: Tensor) -> Tensor:
-        z_M, positive_M, negative_M = statistics.reshape(3, -1).unbind()
-        # Not -inf, with which the gradient of a step without negatives were NaN.
-        negatives = z_M.masked_fill(negative_M < 0.5, -1e30).logsumexp(0)
+        z_M, sign_M = statistics.reshape(2, -1).unbind()
+        positive_M, negative_M = sign_M.clamp(min=0), -sign_M.clamp(max=0)
+        # log-sum-exp of the negatives. Others have the exponent 0: exp of -inf is slow on a CPU, and has no gradient.
+        highest = (z_M.detach() + (negative_M - 1) * 1e30).amax() if len(z_M) else z_M.sum()
+        sum_ = (((z_M - highest) * negative_M).exp() * negative_M).sum()
+        negatives = highest + sum_.clamp(min=torch.finfo(z_M.dtype).tiny).log()
         total = (F.softplus(negatives - z_M) * positive_M).sum()
         # Connected to the logits in any case, and NaN if one of them is.
         return total / positive_M.sum().clamp(min=1) + 0 * z_M.sum()

@@ -10,15 +10,16 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import Group, LossBranch
-from dice_ray.losses.cross_entropy import CrossEntropyLoss, WeightedConfig
+from dice_ray.losses.base import Group
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
+from dice_ray.losses.weighting import WeightedConfig
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
 
 
-class LogitAdjustedConfig(LossBranch):
+class LogitAdjustedConfig(WeightedConfig):
     """-y log softmax(z + tau log prior).
 
     Attributes:
@@ -35,7 +36,7 @@ class LogitAdjustedConfig(LossBranch):
     # The value that the publication derives; not measured here.
     tau: Annotated[float, Field(ge=0)] = 1.0
 
-    def build(self, facts: TermFacts) -> LogitAdjustedLoss:
+    def unweighted(self, facts: TermFacts) -> LogitAdjustedLoss:
         return LogitAdjustedLoss(self, facts.log_prior, facts.link)
 
 
@@ -59,8 +60,8 @@ class VectorScalingConfig(WeightedConfig):
     gamma: Annotated[float, Field(ge=0)] = 0.3
     tau: Annotated[float, Field(ge=0)] = 1.0
 
-    def build(self, facts: TermFacts) -> VectorScalingLoss:
-        return VectorScalingLoss(self, facts.log_prior, facts.link, self.class_weights(facts))
+    def unweighted(self, facts: TermFacts) -> VectorScalingLoss:
+        return VectorScalingLoss(self, facts.log_prior, facts.link)
 
 
 class LdamConfig(WeightedConfig):
@@ -82,8 +83,8 @@ class LdamConfig(WeightedConfig):
     # epochs and 2 more after 30; 2 had .2 less and 1.2 more, and .5 did not differ from cross-entropy.
     margin: Annotated[float, Field(ge=0)] = 2.0
 
-    def build(self, facts: TermFacts) -> LdamLoss:
-        return LdamLoss(self, facts.log_prior, facts.link, self.class_weights(facts))
+    def unweighted(self, facts: TermFacts) -> LdamLoss:
+        return LdamLoss(self, facts.log_prior, facts.link)
 
 
 class LogitAdjustedLoss(CrossEntropyLoss):
@@ -104,11 +105,8 @@ class LogitAdjustedLoss(CrossEntropyLoss):
         config: LogitAdjustedConfig | VectorScalingConfig,
         log_prior: Sequence[float],
         link: Link = "softmax",
-        weights: Sequence[float] | None = None,
-        *,
-        reweight_after: float = 0.0,
     ) -> None:
-        super().__init__(link, weights, reweight_after=reweight_after)
+        super().__init__(link)
         self.register_buffer("shift_C", config.tau * torch.tensor(log_prior), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
@@ -135,19 +133,13 @@ class VectorScalingLoss(LogitAdjustedLoss):
 
     delta_C: Tensor
 
-    def __init__(
-        self,
-        config: VectorScalingConfig,
-        log_prior: Sequence[float],
-        link: Link = "softmax",
-        weights: Sequence[float] | None = None,
-    ) -> None:
-        super().__init__(config, log_prior, link, weights, reweight_after=config.reweight_after)
+    def __init__(self, config: VectorScalingConfig, log_prior: Sequence[float], link: Link = "softmax") -> None:
+        super().__init__(config, log_prior, link)
         prior_C = torch.tensor(log_prior)
         self.register_buffer("delta_C", (config.gamma * (prior_C - prior_C.max())).exp(), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
-        delta = self.delta_C[items.targets] if items.is_two_class else self.delta_C
+        delta = self.delta_C.index_select(0, items.targets) if items.is_two_class else self.delta_C
         return super().losses(replace(items, logits=items.logits * delta))
 
 
@@ -168,21 +160,15 @@ class LdamLoss(CrossEntropyLoss):
 
     margin_C: Tensor
 
-    def __init__(
-        self,
-        config: LdamConfig,
-        log_prior: Sequence[float],
-        link: Link = "softmax",
-        weights: Sequence[float] | None = None,
-    ) -> None:
-        super().__init__(link, weights, reweight_after=config.reweight_after)
+    def __init__(self, config: LdamConfig, log_prior: Sequence[float], link: Link = "softmax") -> None:
+        super().__init__(link)
         prior_C = torch.tensor(log_prior)
         self.register_buffer("margin_C", config.margin * ((prior_C.min() - prior_C) / 4).exp(), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
-        margin_N = self.margin_C[items.targets]
+        margin_N = self.margin_C.index_select(0, items.targets)
         if items.is_two_class:
-            logits = items.logits + torch.where(items.targets == 1, -margin_N, margin_N)
+            logits = items.logits - items.signs * margin_N
         else:
             logits = items.logits.to(torch.promote_types(items.logits.dtype, torch.float32))
             logits = logits.scatter_add(1, items.targets[:, None], -margin_N[:, None].to(logits.dtype))

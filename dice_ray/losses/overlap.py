@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dice_ray.losses.items import Items, is_readable
-from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
+from dice_ray.losses.probability import softmax
 
 LEAST, MOST = 1e-20, 1e20
 """Between which the sum of exp(z), and 1 - p, have all their digits in fp32 without the maximum being subtracted."""
@@ -85,17 +85,7 @@ def set_sums(items: Items, form: Form, *, with_background: bool, num_labels: int
             sums = [[each_N.reshape(-1, num_labels).sum(0) for each_N in column] for column in columns]
             return torch.cat([torch.stack(column) for column in sums], 1)
         return torch.stack([torch.stack([each_N.sum() for each_N in column]) for column in columns], 1)
-    return _set_sums(items.logits, items.targets, _keep(items), form, False)[0]
-
-
-def set_sums_and_log_prob(
-    items: Items, form: Form, *, with_background: bool, num_labels: int = 1
-) -> tuple[Tensor, Tensor]:
-    """`sums_3C`, and `log_p_N` of the targets' classes, from a single softmax."""
-    if items.is_two_class:
-        sums_3C = set_sums(items, form, with_background=with_background, num_labels=num_labels)
-        return sums_3C, target_log_prob(items)
-    return _set_sums(items.logits, items.targets, _keep(items), form, True)
+    return _set_sums(items.logits, items.targets, _keep(items), form)
 
 
 def item_losses(items: Items, form: Form, *, with_background: bool) -> Tensor:
@@ -145,19 +135,12 @@ class _AdjustedMargin(torch.autograd.Function):
 
 
 class _SetSums(torch.autograd.Function):
-    """`sums_3C` of several classes, with slopes uy and power v; and `log_p_N` if requested, with slope 1."""
+    """`sums_3C` of several classes, with slopes uy and power v."""
 
     @staticmethod
-    def forward(
-        ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form, with_log_prob: bool
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
         targets_N1 = targets_N[:, None]
-        if with_log_prob:
-            assert form.decay == 0, "only dice without decay is added to cross entropy"
-            p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1)
-            u_NC, dominant = _counted(p_NC.clone(), keep_NC), None
-        else:
-            (u_NC, p_NC, dominant), log_p_N1 = _adjusted(logits_NC, keep_NC, form), None
+        u_NC, p_NC, dominant = _adjusted(logits_NC, keep_NC, form)
         uy_N1 = u_NC.gather(1, targets_N1)
         y_N1 = torch.ones_like(uy_N1) if keep_NC is None else _of_targets(keep_NC, targets_N1)
         v_NC = form.floored(u_NC if form.power == 1 else u_NC.square_(), keep_NC)
@@ -168,18 +151,16 @@ class _SetSums(torch.autograd.Function):
         if dominant:
             ctx.power *= _add_decay(v_NC, dominant.rest_NC, form.decay)
             uy_N1 *= 1 + form.decay - form.decay / dominant.rest_NC.gather(1, targets_N1)
-        ctx.dtype, ctx.decay, ctx.with_log_prob = logits_NC.dtype, form.decay, with_log_prob
+        ctx.dtype, ctx.decay = logits_NC.dtype, form.decay
         ctx.save_for_backward(v_NC, uy_N1, targets_N1, p_NC, *(dominant.saved if dominant else ()))
-        return torch.stack((uy_C, v_C, y_C)), v_C.new_zeros(0) if log_p_N1 is None else log_p_N1[:, 0]
+        return torch.stack((uy_C, v_C, y_C))
 
     @staticmethod
-    def backward(ctx: Any, grad_3C: Tensor, grad_N: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, grad_3C: Tensor) -> tuple[Tensor, None, None, None]:
         slope_NC, slope_N1, targets_N1, p_NC, *dominant = ctx.saved_tensors
         slope_N1 = slope_N1 * grad_3C[0].index_select(0, targets_N1[:, 0])[:, None]
-        if ctx.with_log_prob:
-            slope_N1 += grad_N[:, None]
         slope_NC = (slope_NC * (ctx.power * grad_3C[1])).scatter_add_(1, targets_N1, slope_N1)
-        return _to_logits(slope_NC, p_NC, ctx.decay, dominant).to(ctx.dtype), None, None, None, None
+        return _to_logits(slope_NC, p_NC, ctx.decay, dominant).to(ctx.dtype), None, None, None
 
 
 class _ItemLosses(torch.autograd.Function):
@@ -211,7 +192,7 @@ class _ItemLosses(torch.autograd.Function):
 
 
 _adjusted_margin: Callable[[Tensor, float, bool], Tensor] = _AdjustedMargin.apply
-_set_sums: Callable[[Tensor, Tensor, Tensor | None, Form, bool], tuple[Tensor, Tensor]] = _SetSums.apply
+_set_sums: Callable[[Tensor, Tensor, Tensor | None, Form], Tensor] = _SetSums.apply
 _item_losses: Callable[[Tensor, Tensor, Tensor | None, Form], Tensor] = _ItemLosses.apply
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor
 
 if TYPE_CHECKING:
@@ -56,13 +57,26 @@ def gather_rows(local_NK: Tensor, fill: float) -> tuple[Tensor, int]:
     """The rows of all workers, padded with `fill` to the same number each, and the index of this worker's first row."""
     if num_workers() == 1:
         return local_NK, 0
-    longest = torch.tensor(len(local_NK), device=local_NK.device)
-    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
-    padded = local_NK.new_full((int(longest), *local_NK.shape[1:]), fill)
-    padded[: len(local_NK)] = local_NK
+    longest = _longest(local_NK)
+    padded = F.pad(local_NK, (0, 0, 0, longest - len(local_NK)), value=fill)
     parts = [torch.empty_like(padded) for _ in range(num_workers())]
     dist.all_gather(parts, padded)
-    return torch.cat(parts), dist.get_rank() * int(longest)
+    return torch.cat(parts), dist.get_rank() * longest
+
+
+def in_slots(local_KN: Tensor) -> Tensor:
+    """This worker's columns where they lie among those of all workers, and 0 elsewhere: the sum holds those of all."""
+    if num_workers() == 1:
+        return local_KN
+    longest, num_columns = _longest(local_KN[0]), local_KN.shape[1]
+    first = dist.get_rank() * longest
+    return F.pad(local_KN, (first, num_workers() * longest - first - num_columns))
+
+
+def _longest(local_N: Tensor) -> int:
+    longest = torch.tensor(len(local_N), device=local_N.device)
+    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
+    return int(longest)
 
 
 def num_workers() -> int:

@@ -1,4 +1,4 @@
-"""Class weights: computed from the counts in the training split, or given by name."""
+"""Class weights: computed from the counts in the training split, or given by name, and losses that have them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
+import torch
 from pydantic import Field
+from torch import Tensor
 
 from dice_ray.errors import ConfigError, Problem, nearest
+from dice_ray.losses.base import ItemLoss, LossBranch
+from dice_ray.losses.items import Items
 from dice_ray.settings import Branch, Choice
 
 if TYPE_CHECKING:
@@ -178,6 +182,72 @@ class GivenWeightsConfig(_WeightingBranch):
 
 
 Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()]
+
+
+class WeightedConfig(LossBranch):
+    """Fields of the means over items whose items can be weighted by class.
+
+    Attributes:
+        weighting: The class weights a_t; 1 where not given.
+        reweight_after: The share of the steps before which all weights are 1 (deferred re-weighting, Cao et al. 2019).
+    """
+
+    weighting: Weighting | None = None
+    reweight_after: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+    @abstractmethod
+    def unweighted(self, facts: TermFacts) -> ItemLoss:
+        """The loss of one term, without class weights."""
+
+    def build(self, facts: TermFacts) -> ItemLoss:
+        loss = self.unweighted(facts)
+        if self.weighting is None:
+            return loss
+        return ClassWeightedLoss(loss, self.weighting.class_weights(facts), self.reweight_after)
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        if self.weighting is None:
+            must = "has no effect without weighting, must be 0"
+            return [Problem(f"{path}.reweight_after", must, str(self.reweight_after))] if self.reweight_after else []
+        if facts.link == "position":
+            must = f"must be left out for term {facts.name!r}: it predicts positions, which have no class weights"
+            return [Problem(f"{path}.weighting", must, self.weighting.name)]
+        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
+
+
+class ClassWeightedLoss(ItemLoss):
+    """The loss of each item times the weight a_t of its class, averaged over the N items (eq. 2).
+
+    Torch's `weight=` divides by the sum of the weights instead. A term of several labels has two weights, or two for
+    each label. Before the share `after` of the steps all weights are 1. An absent class adds nothing; with every item
+    masked the value is 0.
+
+    >>> from dice_ray.losses import CrossEntropyLoss
+    >>> loss = ClassWeightedLoss(CrossEntropyLoss(), weights=[1, 3])
+    >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # (1 + 3) log(2) / 2
+    1.3863
+    """
+
+    weights_C: Tensor
+
+    def __init__(self, loss: ItemLoss, weights: Sequence[float], after: float = 0.0) -> None:
+        super().__init__(loss.link)
+        self.loss, self.after, self.is_on = loss, after, after == 0
+        self.register_buffer("weights_C", torch.tensor(weights, dtype=torch.float32), persistent=False)
+
+    def begin_step(self, progress: float) -> None:
+        super().begin_step(progress)
+        self.is_on = progress >= self.after
+
+    def losses(self, items: Items) -> Tensor:
+        losses_N = self.loss.losses(items)
+        if not self.is_on:
+            return losses_N
+        classes_N, num_weights = items.targets, len(self.weights_C)
+        if self.link == "sigmoid" and num_weights > 2:
+            first_K = torch.arange(0, num_weights, 2, device=classes_N.device)
+            classes_N = (classes_N.reshape(-1, len(first_K)) + first_K).flatten()
+        return losses_N * self.weights_C.index_select(0, classes_N)
 
 
 def _odds(counts: Sequence[int]) -> list[float]:
