@@ -42,7 +42,7 @@ class FocalConfig(WeightedConfig):
 
 
 class AsymmetricConfig(WeightedConfig):
-    """-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0).
+    """a_t (-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q)), q = max(p - margin, 0).
 
     Attributes:
         gamma_pos: The exponent of positives.
@@ -52,7 +52,7 @@ class AsymmetricConfig(WeightedConfig):
 
     name: ClassVar[str] = "asymmetric"
     group: ClassVar[Group] = "focusing"
-    formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"
+    formula: ClassVar[str] = "a_t (-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q)), q = max(p - margin, 0)"
     source: ClassVar[str] = "Ridnik et al. 2021"
     use: ClassVar[str] = (
         "Labels that are mostly absent, as in texts with several labels: easy negatives are ignored. Only for heads "
@@ -69,7 +69,7 @@ class AsymmetricConfig(WeightedConfig):
 
 
 class PolyConfig(WeightedConfig):
-    """-y log p + epsilon y (1-p), Poly-1.
+    """a_t (-y log p + epsilon y (1-p)), Poly-1.
 
     Attributes:
         epsilon: The factor of 1-p; 0 is cross-entropy, below 0 easy items weigh less, as in focal loss.
@@ -77,7 +77,7 @@ class PolyConfig(WeightedConfig):
 
     name: ClassVar[str] = "poly"
     group: ClassVar[Group] = "focusing"
-    formula: ClassVar[str] = "-y log p + epsilon y (1-p)"
+    formula: ClassVar[str] = "a_t (-y log p + epsilon y (1-p))"
     source: ClassVar[str] = "Leng et al. 2022, arXiv 2204.12511"
     use: ClassVar[str] = "A control: one more parameter on cross-entropy, which does not look at class frequencies."
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")

@@ -74,7 +74,8 @@ class ListwiseLoss(Loss):
 
     def value(self, statistics: Tensor) -> Tensor:
         z_M, sign_M = statistics.reshape(2, -1).unbind()
-        positive_M, negative_M = sign_M.clamp(min=0), -sign_M.clamp(max=0)
+        # Detached, or its gradient, which nobody needs, took two thirds of the time.
+        positive_M, negative_M = sign_M.detach().clamp(min=0), -sign_M.detach().clamp(max=0)
         # log-sum-exp of the negatives. Others have the exponent 0: exp of -inf is slow on a CPU, and has no gradient.
         highest = (z_M.detach() + (negative_M - 1) * 1e30).amax() if len(z_M) else z_M.sum()
         sum_ = (((z_M - highest) * negative_M).exp() * negative_M).sum()

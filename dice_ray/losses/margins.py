@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LogitAdjustedConfig(WeightedConfig):
-    """-y log softmax(z + tau log prior).
+    """-a_t y log softmax(z + tau log prior).
 
     Attributes:
         tau: The factor of the log prior; 0 is cross-entropy.
@@ -28,7 +28,7 @@ class LogitAdjustedConfig(WeightedConfig):
 
     name: ClassVar[str] = "logit_adjusted"
     group: ClassVar[Group] = "margins"
-    formula: ClassVar[str] = "-y log softmax(z + tau log prior)"
+    formula: ClassVar[str] = "-a_t y log softmax(z + tau log prior)"
     source: ClassVar[str] = "Menon et al. 2021"
     use: ClassVar[str] = (
         "Each class counts the same in the score (macro F1, balanced accuracy) and class frequencies differ."

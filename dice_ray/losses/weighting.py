@@ -185,7 +185,7 @@ Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfi
 
 
 class WeightedConfig(LossBranch):
-    """Fields of the means over items whose items can be weighted by class.
+    """Fields of the means over items, which can be weighted by class: not those that are ratios or ranks of a step.
 
     Attributes:
         weighting: The class weights a_t; 1 where not given.

@@ -66,13 +66,13 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"alpha": 1, "gamma": 0},
     ],
     "dice_ce": [{}, {"weight": 0.3, "denominator": "linear", "classes": "all", "gamma": 1}],
-    "logit_adjusted": [{}, {"tau": 0.5}],
+    "logit_adjusted": [{}, {"tau": 0.5, "weighting": "inverse"}],
     "vector_scaling": [{}, {"gamma": 0.15, "tau": 0}, {"gamma": 1, "weighting": "inverse"}],
     "ldam": [{}, {"margin": 5, "weighting": "effective_number"}],
     "majority_or_minority": [{}, {"weight": 0.3}],
-    "poly": [{}, {"epsilon": -1}],
+    "poly": [{}, {"epsilon": -1, "weighting": "inverse"}],
     "distribution_balanced": [{}, {"gamma": 0, "scale": 5, "center": 0.3}, {"bias": 0, "slope": 1, "gamma": 0.5}],
-    "asymmetric": [{}, {"gamma_pos": 1, "gamma_neg": 2, "margin": 0.2}, {"margin": 0}],
+    "asymmetric": [{}, {"gamma_pos": 1, "gamma_neg": 2, "margin": 0.2, "weighting": "inverse"}, {"margin": 0}],
     "custom": [{"target": "tests.contracts.losses:brier", "parameters": {"factor": 2.0}}],
 }
 

@@ -57,7 +57,10 @@ def raised_k(odds: Sequence[float], k: float, strength: float) -> float:
     return float(found)
 
 
-def class_weights(weighting: Any, facts: TermFacts) -> list[float]:
+def class_weights(config: LossBranch, facts: TermFacts) -> list[float]:
+    weighting: Any = getattr(config, "weighting", None)
+    if weighting is None:
+        return [1.0] * len(facts.counts)
     n_t = [max(count, 1) for count in facts.counts]
     n = sum(n_t)
     match weighting.name:
@@ -92,8 +95,7 @@ def mined(y: Array, score: Array, label: int, ratio: float) -> list[int]:
 def cross_entropy(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
     log_p = log_softmax(z)
     kept = mined(y, log_p, 1, ratio)
-    weighting = getattr(config, "weighting", None)
-    weights = class_weights(weighting, facts) if weighting else [1.0] * z.shape[1]
+    weights = class_weights(config, facts)
     gamma = getattr(config, "gamma", 0.0)
     rest = others(log_p)
     if smoothing := getattr(config, "label_smoothing", 0.0):
@@ -105,7 +107,7 @@ def margins(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> 
     """logit_adjusted, vector_scaling and ldam: cross-entropy of other logits of each item."""
     n_t = np.maximum(facts.counts, 1)
     kept = mined(y, log_softmax(z), 1, ratio)
-    weights = class_weights(config.weighting, facts) if getattr(config, "weighting", None) else [1.0] * len(n_t)
+    weights = class_weights(config, facts)
     adjusted = z + getattr(config, "tau", 0.0) * np.log(n_t / n_t.sum())
     if config.name == "vector_scaling":
         delta = (n_t / n_t.max()) ** config.gamma
@@ -126,8 +128,9 @@ def majority_or_minority(config: Any, facts: TermFacts, z: Array, y: Array, rati
 
 
 def poly(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
-    log_p = log_softmax(z)
-    return mean([-log_p[i, y[i]] - config.epsilon * np.expm1(log_p[i, y[i]]) for i in mined(y, log_p, 1, ratio)])
+    log_p, weights = log_softmax(z), class_weights(config, facts)
+    own = [(weights[y[i]], log_p[i, y[i]]) for i in mined(y, log_p, 1, ratio)]
+    return mean([-weight * (each + config.epsilon * np.expm1(each)) for weight, each in own])
 
 
 def distribution_balanced(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
@@ -154,14 +157,14 @@ def listwise(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) ->
 
 
 def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
-    log_p = log_softmax(z)
+    log_p, weights = log_softmax(z), class_weights(config, facts)
     p, log_rest, losses = np.exp(log_p)[:, 1], others(log_p)[:, 1], []
     for i in mined(y, z - z[:, :1], 1, ratio):
         q = max(p[i] - config.margin, 0)
         if y[i] == 1:
-            losses.append(-((1 - p[i]) ** config.gamma_pos) * np.log(p[i]))
+            losses.append(-weights[1] * (1 - p[i]) ** config.gamma_pos * np.log(p[i]))
         else:
-            losses.append(-(q**config.gamma_neg) * (np.log(1 - q) if config.margin else log_rest[i]))
+            losses.append(-weights[0] * q**config.gamma_neg * (np.log(1 - q) if config.margin else log_rest[i]))
     return mean(losses)
 
 
