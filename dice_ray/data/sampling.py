@@ -93,7 +93,12 @@ class EachEpochConfig(Branch):
         """The share of the epochs that each row is part of."""
         num_positives, num_negatives = sum(is_positive), len(is_positive) - sum(is_positive)
         # Rounded, so that the epochs of both have the same size.
-        num_kept = min(num_negatives, round(self.negatives * num_positives))
+        num_kept = round(self.negatives * num_positives)
+        if not 0 < num_kept < num_negatives:
+            raise DataError(
+                f"data.batches.undersampling.each_epoch must leave out negatives: {self.negatives:g} for each of "
+                f"{num_positives} positives are {num_kept}, and the training split has {num_negatives}"
+            )
         if self.drops == "any":
             return [(num_positives + num_kept) / len(is_positive)] * len(is_positive)
         return [1.0 if positive else num_kept / num_negatives for positive in is_positive]

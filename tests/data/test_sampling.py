@@ -26,14 +26,19 @@ def test_nothing_is_balanced_without_positives() -> None:
 
 
 def test_an_epoch_keeps_all_positives_and_a_share_of_the_negatives() -> None:
-    """Finds positives that are left out, and a share above 1 where there are fewer negatives than were asked for."""
+    """Finds positives that are left out, and epochs without a change: too few negatives, or no positives."""
     assert EachEpochConfig().weights(RARE) == [1, 0.25, 0.25, 0.25, 0.25]
     assert EachEpochConfig(negatives=3).weights(RARE) == [1, 0.75, 0.75, 0.75, 0.75]
-    assert EachEpochConfig(negatives=9).weights(RARE) == [1] * 5
-    assert EachEpochConfig().weights([True] * 3) == [1] * 3
+    for config, rows in (
+        (EachEpochConfig(negatives=4), RARE),
+        (EachEpochConfig(), [True] * 3),
+        (EachEpochConfig(), [False]),
+    ):
+        with pytest.raises(DataError, match=r"each_epoch must leave out negatives: . for each of . positives are"):
+            config.weights(rows)
 
 
-@pytest.mark.parametrize("negatives", [0.5, 1, 3, 9])
+@pytest.mark.parametrize("negatives", [0.5, 1, 3, 8])
 def test_the_control_has_epochs_of_the_same_size(negatives: float) -> None:
     """Finds a control with more steps than what it is compared with."""
     rare = [True] * 7 + [False] * 60

@@ -15,14 +15,15 @@ from dice_ray.run.names import names_of
 from dice_ray.settings import branches_of
 from dice_ray.tuning.study import StudyPlan, Variant
 from dice_ray.tuning.study_file import layers_by_variant, with_draws
+from search_spaces import arms
 from search_spaces.draws import draws
-from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
+from search_spaces.studies import imbalance_degree, later_losses, loss_comparison, self_adjusting, tversky_alpha
 
 ACCURACY = {"task.text_classification.score": "accuracy"}
 ON: dict[str, tuple[str, dict[str, Any]]] = {"accuracy_tasks": ("synthetic_texts", ACCURACY)}
 """The generated data and settings of the studies that do not run on generated pairs by themselves."""
-LEFT_OUT = {"loss_comparison": 2, "formulations": 15}
-"""Arms that do not go with the data: `asymmetric` with softmax; in `formulations`, all but two with positions."""
+LEFT_OUT = {"loss_comparison": 1, "formulations": 11, "later_losses": 1}
+"""Arms that do not go with the data: those for sigmoids; in `formulations`, all but two with positions."""
 
 
 def plan_of(name: str) -> StudyPlan:
@@ -68,18 +69,19 @@ def test_a_study_has_a_plan(name: str) -> None:
         plan.config(cell)
 
 
-def test_the_comparison_has_every_loss_but_custom_and_the_arms_of_the_paper() -> None:
-    papers = {"paper_dl", "paper_tl", "paper_dsc", "authors_code"}
-    assert set(loss_comparison.ARMS) == {*branches_of(LossConfig), *papers} - {"custom", "listwise"}
+def test_every_loss_but_custom_is_an_arm() -> None:
+    compared = {*loss_comparison.ARMS, *later_losses.ARMS}
+    assert compared - {*branches_of(LossConfig)} == {*arms.ARMS, "LDAM-DRW", "label smoothing"}
+    assert {*branches_of(LossConfig)} - compared == {"custom"}
 
 
 def test_what_cannot_take_a_link_is_left_out_with_the_reason() -> None:
     left_out = plan_of("loss_comparison").grid().left_out
-    assert [(each.variant, each.arm) for each in left_out] == [(None, "asymmetric"), (None, "distribution_balanced")]
+    assert [(each.variant, each.arm) for each in left_out] == [(None, "asymmetric")]
     assert "must take the softmax link of task sentence_pair, got asymmetric" in left_out[0].reason
     found = plan_of("formulations").grid().left_out
     assert {each.variant for each in found} == {"position"}
-    assert set(loss_comparison.ARMS) - {each.arm for each in found} == {"cross_entropy", "focal", "poly"}
+    assert set(loss_comparison.ARMS) - {each.arm for each in found} == {"cross_entropy", "focal"}
 
 
 def test_the_arms_are_those_of_the_tables() -> None:
