@@ -30,7 +30,7 @@ from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import WithSplitColumns
 from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
+from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, FewPositivesConfig, ImbalanceConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, gather, store_splits
 from dice_ray.data.records import LoadReport, Record, Splits, digest
 from dice_ray.data.sampling import BatchesConfig, NoneConfig, OversamplingConfig
@@ -179,7 +179,7 @@ class DataConfig(Settings):
         test_share: The share of the training split to draw as test split, for a source without one.
         dev_share: The share of the remaining training split to draw as dev split, for a source without one. Both are
             drawn stratified by label; records of the same text, and documents, stay whole.
-        split_seed: The seed of these draws; with `test_share`, each seed of a study draws its own splits.
+        split_seed: The seed of these draws, and of few positives; with either, each seed of a study draws its own.
         groups: The column of groups, such as customers or documents: the records of one are never in two splits that
             are drawn, and confidence intervals on new data are for new groups.
         time: The column of dates or numbers by which the latest records are the test split, and the latest of the rest
@@ -261,9 +261,16 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     }
     if config.drawn():
         result["draw"] = METHOD
-    if isinstance(config.imbalance, AlteredConfig):
-        result["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
+    if isinstance(imbalance := _imbalance(config), AlteredConfig):
+        result["imbalance"] = [imbalance.name, nested(imbalance), config.augment.key(), positive]
     return result
+
+
+def _imbalance(config: DataConfig) -> ImbalanceConfig:
+    """Few positives are drawn by the seed of the splits too."""
+    if not isinstance(config.imbalance, FewPositivesConfig):
+        return config.imbalance
+    return config.imbalance.model_copy(update={"seed": config.imbalance.seed + config.split_seed})
 
 
 def load(config: DataConfig, positive: str | None = None, name: str | None = None) -> Splits:
@@ -297,9 +304,9 @@ def load(config: DataConfig, positive: str | None = None, name: str | None = Non
     splits = Splits(records["train"], records["dev"], records.get("test", ()), report, entry.holds["digest"])
     if has_extra:
         splits = _with_train(with_extra, key(with_extra), splits, name, partial(_with_extra, with_extra))
-    if isinstance(config.imbalance, AlteredConfig):
+    if isinstance(imbalance := _imbalance(config), AlteredConfig):
         assert positive is not None, "config.checks asks for a task with a positive class"
-        change = partial(_altered, config.imbalance, config.augment, positive)
+        change = partial(_altered, imbalance, config.augment, positive)
         splits = _with_train(config, key(config, positive), splits, name, change)
     return splits
 

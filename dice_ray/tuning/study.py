@@ -56,7 +56,8 @@ class StudyPlan(Plan):
     Attributes:
         arms: The settings of each arm, by path.
         baseline: The arm that the others are compared to.
-        seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
+        seeds: `training.seed` of the cells of each arm, and where a test split or few positives are drawn,
+            `data.split_seed` too.
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
         budget: The number of drawn settings of which the best by dev is compared; None for a third of them.
@@ -213,7 +214,8 @@ class StudyPlan(Plan):
     def seeded(self, variant: str | None) -> tuple[str, ...]:
         sections = (layer.values.get("data") for layer in self.below(variant))
         data = {key: value for section in sections if isinstance(section, Mapping) for key, value in section.items()}
-        is_drawn = data.get("test_share") is not None and data.get("time") is None
+        has_own_test = data.get("test_share") is not None and data.get("time") is None
+        is_drawn = has_own_test or "few_positives" in (data.get("imbalance") or "")
         return ("training.seed", "data.split_seed") if is_drawn else ("training.seed",)
 
     def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:

@@ -1,7 +1,6 @@
 """What helps with 20, 50 or 100 positives and all negatives: a loss, steps with more positives, or only a threshold?
 
-Which positives are kept is drawn once, the fewer among the more; `--set data.imbalance.few_positives.positives=20 --set
-data.imbalance.few_positives.seed=1` draws others.
+Each seed draws its own positives, the fewer among the more, the same for all arms.
 """
 
 from __future__ import annotations

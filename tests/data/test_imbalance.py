@@ -204,3 +204,12 @@ def test_few_positives_lie_in_more_and_all_negatives_stay() -> None:
     assert len(two) == 42
     with pytest.raises(DataError, match="must keep at most the positives of the training split, 10, got 11"):
         set_of(FewPositivesConfig(positives=11), train)
+
+
+def test_each_seed_of_splits_has_its_own_few_positives() -> None:
+    """Finds positives that are drawn once for all, or kept for all seeds in the cache."""
+    few = {"imbalance__few_positives__positives": 3, "source__synthetic__size": 200}
+    drawn = [sources.load(data(**few, split_seed=seed), "1") for seed in (0, 1, 0)]
+    kept = [{each.id for each in splits.train if _label(each) == "1"} for splits in drawn]
+    assert kept[0] == kept[2] != kept[1]
+    assert drawn[0].test == drawn[1].test

@@ -315,6 +315,12 @@ def test_where_a_test_split_is_drawn_each_seed_draws_its_own_the_same_for_all_ar
             ).grid()
 
 
+def test_each_seed_draws_its_own_few_positives_the_same_for_all_arms() -> None:
+    """Finds a study whose seeds all train on the same positives: it would say nothing of others."""
+    plan = study(layers=(*LAYERS, values_layer("--set", {"data.imbalance.few_positives.positives": 20})))
+    assert [plan.config(cell).data.split_seed for cell in plan.grid().cells] == [1, 1, 2, 2]
+
+
 def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
     named = (*OWN_SPLITS, values_layer("--set", {"data.source.files.test": "b.tsv"}))
     for layers in (named, (*LAYERS, values_layer("--set", {"data.test_share": 0.2}))):
