@@ -68,7 +68,11 @@ def _inline(figure: Figure) -> str:
     opened = re.match(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>', svg, flags=re.DOTALL)
     assert opened, "matplotlib writes a view box"
     title, alt = html.escape(one_line(figure.title)), html.escape(one_line(figure.alt))
-    svg = f'<svg viewBox="{opened[1]}" role="img" aria-label="{alt}"><title>{title}</title>{svg[opened.end() :]}'
+    size = f"max-width: {7.3 * figure.width:.0f}rem"  # letters are as large as those of the caption
+    svg = (
+        f'<svg viewBox="{opened[1]}" style="{size}" role="img" aria-label="{alt}">'
+        f"<title>{title}</title>{svg[opened.end() :]}"
+    )
     # Inside HTML there are no XML namespaces, and `href` needs no prefix.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")
     # An id must be unique in the page, and matplotlib uses the same ones in several figures.

@@ -74,6 +74,11 @@ class Figure(ABC):
         return False
 
     @property
+    def width(self) -> float:
+        """In inches; 6.3 are the text width of a page, where letters of 8 points are readable."""
+        return 6.3
+
+    @property
     def height(self) -> float:
         """In inches."""
         return 3.2
@@ -112,8 +117,7 @@ class Figure(ABC):
         # The salt makes the ids in the SVG, random by default, the same each time. A Figure without pyplot needs no
         # display, and is not kept in pyplot's list of open figures.
         with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
-            # 6.3 inches are the text width of a page, where letters of 8 points are readable.
-            canvas = Canvas(figsize=(6.3, self.height), layout="constrained")
+            canvas = Canvas(figsize=(self.width, self.height), layout="constrained")
             self.draw(canvas)
             yield canvas
 

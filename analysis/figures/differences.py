@@ -59,6 +59,10 @@ class _Forest(Figure):
         return f"{self.title}: {'; '.join(self._words(*row) for row in self.rows)}."
 
     @property
+    def width(self) -> float:
+        return 4.7  # a narrow screen shows all of it, with letters that can be read
+
+    @property
     def height(self) -> float:
         return 0.75 + 0.32 * len(self.rows)
 
@@ -77,7 +81,9 @@ class _Forest(Figure):
                     axes.plot(ends, [y, y], color=color, linewidth=width, solid_capstyle="butt")
             (mean,) = axes.plot(difference.interval.mean, number, "D", color=color, markersize=5.5, zorder=4)
             on_hover(mean, self._words(arm, difference))
-        axes.set_yticks(range(len(self.rows)), [arm.name for arm, _ in self.rows])
+        # Where all have the same suffix, the caption says it.
+        is_same = all(arm.is_tuned for arm, _ in self.rows)
+        axes.set_yticks(range(len(self.rows)), [arm.arm if is_same else arm.name for arm, _ in self.rows])
         axes.set_ylim(len(self.rows) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)

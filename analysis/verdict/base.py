@@ -130,8 +130,17 @@ class Card:
 
     @property
     def lines(self) -> dict[str, str]:
-        """All lines under the headline, by label; the first ones say what to do."""
-        return {"use": self.use, **({"to settle it": self.settle} if self.settle else {}), **self.facts}
+        """All lines under the sentences, by label; the first ones say what to do."""
+        return {
+            **({} if self.says_use else {"use": self.use}),
+            **({"to settle it": self.settle} if self.settle else {}),
+            **self.facts,
+        }
+
+    @property
+    def says_use(self) -> bool:
+        """Whether a sentence says which arm to use, with its decision and score."""
+        return any(sentence.startswith("Use ") for sentence in self.sentences)
 
     @property
     def title(self) -> str:
@@ -139,7 +148,7 @@ class Card:
 
     def text(self) -> str:
         """The card for a terminal."""
-        width = max(map(len, self.lines))
+        width = max(map(len, self.lines), default=0)
         lines = [f"  {label.ljust(width)}  {one_line(text)}" for label, text in self.lines.items()]
         sentences = [f"  {one_line(sentence)}" for sentence in self.sentences]
         return "\n".join([f"{one_line(self.title)} {self.answer}", *sentences, *lines])

@@ -139,7 +139,6 @@ def _sentences(made: Decision) -> Iterator[str]:
             "not covered."
         )
     if made.outcome in _NOTHING_SHOWN:
-        yield _of_levels(comparison)
         return
     if care := comparison.care:
         better = made.standing("better")
@@ -160,7 +159,6 @@ def _sentences(made: Decision) -> Iterator[str]:
     compared = {arm.name for arm, _ in made.standings}
     if few := [arm for arm in comparison.primary if arm.difference and arm.name not in compared]:
         yield f"Not compared, with fewer than {FEW_SEEDS} seeds: {_names(few)}."
-    yield _of_levels(comparison)
     yield from _of_power(made)
     yield from _of_collapse(made)
 
@@ -196,14 +194,6 @@ def _of_decision(made: Decision) -> Iterator[str]:
             f"{', '.join(only)} {verb} better {decision.untuned_in_short} only: "
             f"{'a tuned threshold' if fitted else 'a fitted decision'} gives {comparison.baseline} the same."
         )
-
-
-def _of_levels(comparison: Comparison) -> str:
-    """The scores of the baseline and the constant predictor."""
-    show, row = comparison.score_format, comparison.reference
-    levels = [f"{row.name} has {show.show_interval(row.score) or 'no score'}"]
-    levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
-    return f"{show.heading(comparison.metric)}: {', '.join(levels)}."
 
 
 def _of_power(made: Decision) -> Iterator[str]:
