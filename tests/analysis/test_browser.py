@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis.figures import sweep as sweep_figures
-from analysis.report import Report, side_by_side
+from analysis.report import side_by_side
 from analysis.tables.base import ReportTable
 from tests.analysis.frames import points, study, sweep
 from tests.analysis.test_outcome import cells
@@ -78,7 +78,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_figures, "NUM_POINTS", 1)
         made = side_by_side({"study": compared, "sweep": sweep(trials, curves=curves)})
-        made = Report(made.title, (SORTED, *made.tables), made.figures, made.summary, made.origins)
+        made = replace(made, tables=(SORTED, *made.tables))
         folder = tmp_path_factory.mktemp("report")
         return made.write(folder)[0]
 
@@ -96,7 +96,7 @@ def test_it_asks_for_nothing_and_says_no_error(opened: Opened, file: Path) -> No
     assert opened.asked == [file.as_uri()]
     assert opened.messages == []
     assert opened.page.title() == "study, sweep"
-    assert opened.page.locator("#summary p").first.inner_text().startswith("study: Better than plain")
+    assert opened.page.locator(".card .answer + p").first.inner_text().startswith("Better than plain")
 
 
 def test_the_pictures_are_drawn(opened: Opened, file: Path) -> None:
