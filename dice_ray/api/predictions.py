@@ -49,10 +49,12 @@ def with_predictions(found: Findings, study: str, predictions: Predicted, dev_pr
     names = {name: name.partition("/")[::2] for name in files}
     if taken := {arm for arm, _ in names.values()} & {*cells["arm"], CONSTANT}:
         raise InputError(f"predictions must be of a new arm, and {study} has {', '.join(sorted(taken))}: rename it")
-    config = plan.config(next(cell for cell in plan.grid().cells if cell.arm == plan.baseline))
+    cell = next(cell for cell in plan.grid().cells if cell.arm == plan.baseline)
+    config = plan.config(cell)
     if config.data.test_share is not None:
         raise RefusedError(f"predictions must be of one test split, and each seed of {study} draws its own")
-    splits = config.splits()
+    # Those of the plan's digest: the seed of a cell may draw a training set of its own.
+    splits = plan.base(cell.variant).splits()
     check_digest(plan.digest, splits.digest, f"to score predictions, {study}", "predict the data that it now has")
     task = config.task.build(config.task.classes(splits.train))
     metric = parent_tag(found.frame, schema.METRIC)

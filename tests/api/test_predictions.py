@@ -332,6 +332,13 @@ def test_what_has_no_single_test_split_takes_no_predictions(study: Study, tmp_pa
         api.report(name, predictions=predictions)
 
 
+def test_seeds_that_train_on_other_positives_share_the_test_split(study: Study, tmp_path: Path) -> None:
+    """Finds a study of few positives that takes no predictions, since each of its training sets has another digest."""
+    name = study("data.imbalance.few_positives.positives=4")
+    made = api.report(name, predictions={"llm": lines(tmp_path / "answers.jsonl", answers())})
+    assert arm(made).score.mean == 1
+
+
 def test_labels_alone_have_no_area_under_a_curve(study: Study, tmp_path: Path) -> None:
     """From labels, the area would be that of a curve with one point."""
     name = study("task.text_classification.score=roc_auc")
