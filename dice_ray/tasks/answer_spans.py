@@ -14,7 +14,7 @@ from torch import Tensor
 
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.metrics.decisions import Numbers
-from dice_ray.tasks.base import Row
+from dice_ray.tasks.base import Decoded, Row
 from dice_ray.tasks.start_end import LOWEST_THRESHOLD
 
 LOWEST = -1e9
@@ -150,7 +150,7 @@ def _likely_spans(marks: Iterable[TokenMark], longest: int) -> list[tuple[int, i
     return sorted(spans)
 
 
-def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> list[Answer]:
+def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Decoded) -> list[Answer]:
     """The best span over all windows of each question, and what may start or end others.
 
     A decoded row is the score of its best span, that of no answer, the first and last tokens of the best span, and of

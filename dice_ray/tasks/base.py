@@ -48,6 +48,8 @@ text was lost to the length limit), and what the task needs for targets, masks a
 Values are integers, floats, booleans, strings, or flat lists of numbers; all rows of a task have the same keys and
 types. `encode` returns lists; rows from the cache hold read-only NumPy arrays instead, so code that takes rows must
 handle both (`torch.tensor`, `numpy.asarray`)."""
+Decoded: TypeAlias = Sequence[list[float]]
+"""What `decode` of the shipped tasks gives: some numbers for each row, such as probabilities."""
 NO_TARGET = -100
 """The target of an item that is not trained on: it has no label, or one that the training split lacks."""
 

@@ -45,7 +45,7 @@ from dice_ray.tasks.answer_spans import (
     usable,
 )
 from dice_ray.tasks.answers import Answers
-from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.tasks.span_answers import check_no_dev
@@ -281,9 +281,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
             return nn.functional.logsigmoid(logits_BL)
         return logits_BL.masked_fill(~items_BL, -torch.inf).log_softmax(-1)
 
-    def decide(
-        self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> FittedDecision | None:
+    def decide(self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Decoded) -> FittedDecision | None:
         self._check(records)
         answers = answers_of(records, rows, decoded)
         if self.config.spans == "several":
@@ -310,11 +308,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
         return outcomes_of_choices(answer.marks, np.array([mark.log_p for mark in answer.marks]) > limits_KM, counts)
 
     def score(
-        self,
-        records: Sequence[QuestionRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Scores:
         """The scores of the most probable answers, and those at thresholds tuned on dev.
 
@@ -347,11 +341,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
         return Scores(metrics, collapsed=len(set(predicted)) == 1, items=items, tuned_items=tuned_items)
 
     def predict(
-        self,
-        records: Sequence[QuestionRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Json:
         """The answer to each question by its id, empty for no answer; lists if there may be several spans."""
         numbers = None if decision is None else decision.used

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.decisions import Numbers
 from dice_ray.metrics.spans import Span
-from dice_ray.tasks.base import Row
+from dice_ray.tasks.base import Decoded, Row
 from dice_ray.tasks.queries import SpanRecord, asked, gold_of, sentence_of
 from dice_ray.tasks.span_candidates import without_overlaps
 from dice_ray.tasks.start_end import UNTUNED
@@ -41,7 +41,7 @@ def gold_spans(records: Sequence[SpanRecord]) -> dict[str, set[Span]]:
 
 
 def found_spans(
-    records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]], classes: Sequence[str]
+    records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Decoded, classes: Sequence[str]
 ) -> dict[str, list[FoundSpan]]:
     """What was decoded of each sentence: six numbers for a span, as the task decodes them."""
     by_sentence: dict[str, list[FoundSpan]] = {sentence_of(record): [] for record in records}

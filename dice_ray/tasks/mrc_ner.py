@@ -40,7 +40,7 @@ from dice_ray.metrics.spans import (
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.answers import Answers, LabelNames
-from dice_ray.tasks.base import Batch, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import Batch, Decoded, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.found_spans import (
     FoundSpan,
     constant_f1,
@@ -345,9 +345,7 @@ class _MrcNer(Task[SpanRecord]):
             by_row[number] += [word, further, *of_span]
         return by_row
 
-    def decide(
-        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> FittedDecision:
+    def decide(self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Decoded) -> FittedDecision:
         """The thresholds of starts and of ends."""
         gold, found = gold_spans(records), found_spans(records, rows, decoded, self.classes)
         counts = []
@@ -359,11 +357,7 @@ class _MrcNer(Task[SpanRecord]):
         return fitted(counts, groups_of(list(once.values())))
 
     def score(
-        self,
-        records: Sequence[SpanRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Scores:
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
         gold, found = gold_spans(records), found_spans(records, rows, decoded, self.classes)
@@ -387,11 +381,7 @@ class _MrcNer(Task[SpanRecord]):
         return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
     def predict(
-        self,
-        records: Sequence[SpanRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
         numbers = UNTUNED if decision is None else decision.used

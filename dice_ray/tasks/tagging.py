@@ -31,7 +31,7 @@ from dice_ray.metrics.spans import (
 )
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answers import Answers, LabelNames
-from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
 from dice_ray.tasks.span_answers import span_answers
@@ -205,9 +205,7 @@ class _Tagging(Task[TaggedRecord]):
         sizes = items_BL.sum(-1).tolist()
         return [[*islice(classes, size), *islice(margins, size)] for size in sizes]
 
-    def decide(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> FittedDecision | None:
+    def decide(self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded) -> FittedDecision | None:
         """A bias of the background's logit, for the F1 of spans."""
         if not self._has_background:
             return None
@@ -228,11 +226,7 @@ class _Tagging(Task[TaggedRecord]):
         return fit_spans([{"background": bias} for bias in biases], np.stack(counts, 1), groups_of(records))
 
     def score(
-        self,
-        records: Sequence[TaggedRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Scores:
         """Scores over spans as conlleval forms them, also from invalid tag sequences; accuracy over tags.
 
@@ -269,11 +263,7 @@ class _Tagging(Task[TaggedRecord]):
         return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
 
     def predict(
-        self,
-        records: Sequence[TaggedRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Conll:
         """The predicted tag of each word or character; `_` for one without, that the tokenizer drops."""
         predicted = self._predicted(records, rows, decoded, None if decision is None else decision.used)
@@ -296,11 +286,7 @@ class _Tagging(Task[TaggedRecord]):
         return span_answers(dict(zip([record.id for record in records], counts, strict=True)), answers, dev), counts_as
 
     def _predicted(
-        self,
-        records: Sequence[TaggedRecord],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        numbers: Numbers | None = None,
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, numbers: Numbers | None = None
     ) -> list[list[str | None]]:
         """The predicted tag of each unit of each record, with these numbers of the decision, or untuned."""
         limit = -numbers["background"] if numbers else 0.0  # ties are the background's, as it is the first class
@@ -310,9 +296,7 @@ class _Tagging(Task[TaggedRecord]):
             for size, words in zip(sizes, self._decided(records, rows, decoded), strict=True)
         ]
 
-    def _decided(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> list[list[_Word]]:
+    def _decided(self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded) -> list[list[_Word]]:
         """The words of each record that its rows decide."""
         by_record: list[list[_Word]] = [[] for _ in records]
         for row, words, of_row in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):

@@ -24,7 +24,7 @@ from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, R
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
 from dice_ray.tasks import text_answers
-from dice_ray.tasks.base import NO_TARGET, Batch, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
 from dice_ray.tasks.text_decider import TextDecider
@@ -290,9 +290,7 @@ class _TextTask(Task[_Classified]):
             self.classes, config.labels == "one", config.positive is not None, config.rule(), config.decided_metric()
         )
 
-    def decide(
-        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Sequence[list[float]]
-    ) -> FittedDecision:
+    def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Decoded) -> FittedDecision:
         labels, probabilities_NC = by_record(rows, decoded)
         groups = groups_of(records)
         calibration = self.config.calibration
@@ -300,11 +298,7 @@ class _TextTask(Task[_Classified]):
         return replace(decision, is_used=decision.is_used and self.config.uses_decision())
 
     def score(
-        self,
-        records: Sequence[_Classified],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Scores:
         labels, probabilities_NC = by_record(rows, decoded)
         decider, ids, gold_NC = self._decider, [record.id for record in records], self.members(labels)
@@ -333,11 +327,7 @@ class _TextTask(Task[_Classified]):
         )
 
     def predict(
-        self,
-        records: Sequence[_Classified],
-        rows: Sequence[Row],
-        decoded: Sequence[list[float]],
-        decision: FittedDecision | None,
+        self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = by_record(rows, decoded)

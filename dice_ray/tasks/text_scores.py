@@ -27,13 +27,11 @@ from dice_ray.metrics.classification import (
     macro_roc_auc,
     micro_and_macro,
 )
-from dice_ray.tasks.base import Row
+from dice_ray.tasks.base import Decoded, Row
 from dice_ray.tasks.rows import labels_of
 
 
-def by_record(
-    rows: Sequence[Row], decoded: Sequence[list[float]]
-) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
+def by_record(rows: Sequence[Row], decoded: Decoded) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
     """The targets of each record, and its probabilities: the mean over its windows."""
     records = np.array([row["record"] for row in rows])
     _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
