@@ -24,6 +24,7 @@ class CrossEntropyLoss(ItemLoss):
     with every item masked the value is 0. With `label_smoothing` s, log p_t becomes (1 - s) log p_t + s mean_j log p_j,
     as in torch.
 
+    >>> import torch
     >>> round(CrossEntropyLoss()(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # log 2
     0.6931
     """
