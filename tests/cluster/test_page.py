@@ -129,9 +129,9 @@ def test_a_laptop_submits_a_job_through_a_tunnel(cluster: Network) -> None:
     export = small(export).replace("/shared/runs", str(runs)).replace("http://head:8265", "http://127.0.0.1:8265")
     preset = "{task: sentence_pair, data: {source: {synthetic: {size: 100}}}, training: {epochs: 1}}"
     for file, content in {"mine.yaml": preset, "my_space.py": SPACE}.items():
-        done(laptop, f"mkdir -p ~/work && cat > ~/work/{file} <<< {shlex.quote(content)}")
+        done(laptop, f"mkdir -p ~/project && cat > ~/project/{file} <<< {shlex.quote(content)}")
     with tunnel(8265, laptop, head):
-        done(laptop, f"cd ~/work && {export} && {small(submit, 2)}")
+        done(laptop, f"cd ~/project && {export} && {small(submit, 2)}")
         for line in jobs:
             done(laptop, f"{export} && {small(line)}")
     assert len(ledger_in(runs / "search").outcomes) == 2
