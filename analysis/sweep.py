@@ -13,16 +13,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.frames import collapsed, has_objectives, losses, of_kind, param_values, parent_tag, scores, tag_values
+from analysis.frames import (
+    Findings,
+    collapsed,
+    has_objectives,
+    losses,
+    of_kind,
+    param_values,
+    parent_tag,
+    scores,
+    tag_values,
+)
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
-
-    from analysis.frames import Findings
-
 
 _Scale: TypeAlias = Literal["choice", "linear", "log"]
 _MOST_CHOICES: Final = 5
@@ -192,13 +199,15 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     analysis of all trials would drop it or weigh it by how often its loss was drawn.
     """
     trials, gains = _scored(frame)
-    branches, few = list[_Shuffled](), {}
-    for loss, group in trials.groupby(losses(trials)):
-        if len(group) < LEAST_TRIALS:
-            few[str(loss)] = len(group)
-        elif searched := _searched(group):
-            branches.append(_shuffled(str(loss), group, searched, gains[group.index].to_numpy(np.float64)))
-    return sorted(_by_chance(branches), key=lambda branch: -branch.num_trials), few
+    groups = {str(loss): group for loss, group in trials.groupby(losses(trials))}
+    few = {loss: len(group) for loss, group in groups.items() if len(group) < LEAST_TRIALS}
+    shuffled = {
+        loss: _shuffled(group, searched, gains[group.index].to_numpy(np.float64))
+        for loss, group in groups.items()
+        if loss not in few and (searched := _searched(group))
+    }
+    made = [LossImportance(loss, len(groups[loss]), found) for loss, found in _by_chance(shuffled).items()]
+    return sorted(made, key=lambda branch: -branch.num_trials), few
 
 
 def too_few(frame: pd.DataFrame) -> dict[str, int]:
@@ -225,49 +234,33 @@ def _searched(trials: pd.DataFrame) -> list[str]:
     return [path for path in sorted(shared) if param_values(trials, path).nunique(dropna=False) > 1]
 
 
-@dataclass(frozen=True)
-class _Shuffled:
-    """The importance of the parameters of one loss, and what is left of it with shuffled scores (`shuffled_SP`)."""
-
-    loss: str
-    num_trials: int
-    importance: Mapping[str, float]
-    shuffled_SP: NDArray[np.floating]
-
-
-def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> _Shuffled:
+def _shuffled(trials: pd.DataFrame, paths: list[str], score: NDArray[np.floating]) -> pd.DataFrame:
+    """The importance of each parameter in the first row, and in the others what is left of it with shuffled scores."""
     # A chosen `null` is a NaN in the frame, and each NaN would be a choice of its own.
     values = {path: [None if pd.isna(value) else value for value in param_values(trials, path)] for path in paths}
-    optuna_study = _study(values)
-    importance = _evaluate(optuna_study, score)
+    optuna_study, draw = _study(values), np.random.default_rng(0)
     # Shuffled scores have no relation to the parameters: what importance is left is that of chance.
-    draw = np.random.default_rng(0)
-    shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(_NUM_SHUFFLES)]
-    chance_SP = np.array([[shuffle[path] for path in paths] for shuffle in shuffled])
-    return _Shuffled(loss, len(trials), {path: importance[path] for path in paths}, chance_SP)
+    orders = [score, *(draw.permutation(score) for _ in range(_NUM_SHUFFLES))]
+    return pd.DataFrame([_evaluate(optuna_study, each) for each in orders])[paths]
 
 
-def _by_chance(branches: Sequence[_Shuffled]) -> list[LossImportance]:
-    """The importances with the level that chance reaches, corrected over all parameters of the sweep.
+def _by_chance(shuffled: Mapping[str, pd.DataFrame]) -> dict[str, tuple[_Parameter, ...]]:
+    """The importances by loss with the level that chance reaches, corrected over all parameters of the sweep.
 
     A sweep has many parameters, and the largest of many exceeds a quantile of one by chance. The level is therefore
     taken from the largest importance of each shuffling (Westfall and Young 1993), in units of the parameter's own
     quantile: parameters with many choices reach higher importances than those with few.
     """
-    if not branches:
-        return []
+    if not shuffled:
+        return {}
     # With the importance itself: the quantile of the shuffled ones alone would fit them better than a new one.
-    own = [_quantile(np.vstack([[*branch.importance.values()], branch.shuffled_SP])) for branch in branches]
-    ratios = [branch.shuffled_SP / level_P for branch, level_P in zip(branches, own, strict=True)]
+    own = {loss: _quantile(found.to_numpy()) for loss, found in shuffled.items()}
+    ratios = [found.to_numpy()[1:] / own[loss] for loss, found in shuffled.items()]
     factor = float(_quantile(np.concatenate(ratios, 1).max(1)))
-    made = []
-    for branch, level_P in zip(branches, own, strict=True):
-        parameters = [
-            _Parameter(path, importance, factor * level)
-            for (path, importance), level in zip(branch.importance.items(), level_P.tolist(), strict=True)
-        ]
-        ordered = tuple(sorted(parameters, key=lambda each: -each.importance))
-        made.append(LossImportance(branch.loss, branch.num_trials, ordered))
+    made = {}
+    for loss, found in shuffled.items():
+        rows = zip(map(str, found), found.iloc[0].tolist(), (factor * own[loss]).tolist(), strict=True)
+        made[loss] = tuple(sorted((_Parameter(*row) for row in rows), key=lambda each: -each.importance))
     return made
 
 

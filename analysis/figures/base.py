@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
 
@@ -137,6 +139,22 @@ class Line:
         """The line through the means of these points by their x, with their intervals as its band."""
         parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
         return cls(name, tuple(points), *parts)
+
+    @property
+    def errors(self) -> list[list[float]]:
+        """The distances to the lower and to the upper end of its band, as `Axes.errorbar` takes them."""
+        return [[abs(y - end) for y, end in zip(self.y, ends, strict=True)] for ends in (self.low, self.high)]
+
+
+def panels_of(canvas: Canvas, num: int, most_columns: int, **shared: bool) -> list[Axes]:
+    """The axes of so many panels in rows, the last of each column with the labels of its horizontal axis."""
+    columns = min(most_columns, num)
+    grid = canvas.subplots(math.ceil(num / columns), columns, squeeze=False, **shared)
+    for axes in grid.flat[num:]:
+        axes.remove()
+    for axes in grid.flat[max(0, num - columns) : num]:
+        axes.tick_params(labelbottom=True)
+    return [*grid.flat[:num]]
 
 
 def on_hover(artist: Artist, text: str) -> None:

@@ -15,7 +15,7 @@ from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
-from analysis.frames import by_seed, param_values, scores, test_per_train
+from analysis.frames import Findings, by_seed, param_values, scores, test_per_train
 from analysis.ratios import PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import FEW_SEEDS, Interval, t_interval
 from dice_ray.metrics import catalogue
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 
 @dataclass(frozen=True)
@@ -120,9 +118,8 @@ class _ScoreByNumber(Figure):
 
     def _draw(self, axes: Axes, line: Line, look: Look, offset: float, score_format: ScoreFormat) -> None:
         x_N = np.array(line.x) * 10**offset if self.is_log else np.array(line.x) + offset
-        sizes = np.abs(np.array([line.y, line.y]) - np.array([line.low, line.high]))
         widths: dict[str, Any] = {"linewidth": 0.7, "elinewidth": 1.1, "markersize": 3.5}
-        axes.errorbar(x_N, line.y, sizes, color=look.color, marker=look.marker, label=line.name, **widths)
+        axes.errorbar(x_N, line.y, line.errors, color=look.color, marker=look.marker, label=line.name, **widths)
         for number, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
             (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
             shown = score_format.show_interval(Interval(y, low, high, 0), self._sign)

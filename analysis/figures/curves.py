@@ -10,17 +10,15 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
+from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score, panels_of
 from analysis.formats import named, on_place
-from analysis.frames import decisive_metric, drawn_losses, of_kind, parent_tag, tag_values
+from analysis.frames import Findings, decisive_metric, drawn_losses, of_kind, parent_tag, tag_values
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 _NAME: Final = "training_curves"
 _COLUMNS: Final = 4
@@ -54,27 +52,17 @@ class _TrainingCurves(Figure):
         return f"{self.metric} by optimizer step. Thin: each run{first}{mean}{behind}."
 
     @property
-    def rows(self) -> int:
-        return math.ceil(len(self.panels) / _COLUMNS)
-
-    @property
     def height(self) -> float:
-        return 0.4 + 1.35 * self.rows if len(self.panels) > 1 else 2.6
+        return 0.4 + 1.35 * math.ceil(len(self.panels) / _COLUMNS) if len(self.panels) > 1 else 2.6
 
     def draw(self, canvas: Canvas) -> None:
-        columns = min(_COLUMNS, len(self.panels))
-        grid = canvas.subplots(self.rows, columns, sharex=True, sharey=True, squeeze=False)
-        for number, axes in enumerate(grid.flat):
-            if number >= len(self.panels):
-                axes.remove()
-            elif number + columns >= len(self.panels):
-                axes.tick_params(labelbottom=True)
-        for axes, panel in zip(grid.flat, self.panels, strict=False):
+        every = panels_of(canvas, len(self.panels), _COLUMNS, sharex=True, sharey=True)
+        for axes, panel in zip(every, self.panels, strict=True):
             self._draw(axes, panel)
         scores = [y for panel in self.panels for run in panel.runs for y in run.y]
-        label_score(grid[0, 0].yaxis, self.metric, scores)
-        canvas.supylabel(grid[0, 0].get_ylabel(), fontsize=8)
-        grid[0, 0].set_ylabel("")
+        label_score(every[0].yaxis, self.metric, scores)
+        canvas.supylabel(every[0].get_ylabel(), fontsize=8)
+        every[0].set_ylabel("")
         canvas.supxlabel("step", fontsize=8)
 
     def _draw(self, axes: Axes, panel: _CurvePanel) -> None:

@@ -14,7 +14,7 @@ from analysis.comparison import Arm, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.formats import named, on_place
-from analysis.frames import place_of
+from analysis.frames import Findings, place_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
 from analysis.verdict.over_seeds import is_one_search
 from dice_ray.metrics.catalogue import gain
@@ -22,8 +22,6 @@ from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 _OFFSET = 0.22
 """Of the seeds above, and the interval on new data below, the interval over seeds; in rows."""

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from analysis.figures.base import COLORS, QUIET, Figure, Line
-from analysis.frames import losses
+from analysis.frames import Findings, losses
 from analysis.paper.tables import on_paper_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.frames import Findings
     from dice_ray.losses.base import Loss
     from dice_ray.tasks.inspection import Inspection
 

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
 from analysis.formats import PERCENT, named, on_place
-from analysis.frames import collapsed, metric_values, scores, test_per_train, unfailed
+from analysis.frames import Findings, collapsed, metric_values, scores, test_per_train, unfailed
 from analysis.statistics.intervals import Interval, t_interval
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 _RECALLS: Final = np.linspace(0, 1, 101)
 _NUM_ARMS: Final = 6

@@ -12,17 +12,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, on_hover
+from analysis.figures.base import COLORS, QUIET, Figure, Line, on_hover, panels_of
 from analysis.figures.precision_recall import of_positive_class, with_probabilities
 from analysis.formats import PERCENT, named, on_place
+from analysis.frames import Findings
+from analysis.statistics.intervals import Interval
 from dice_ray.errors import counted
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 _NUM_BINS: Final = 10
 _LEAST_ITEMS: Final = 20
@@ -33,25 +33,18 @@ _TICKS: Final = (0, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 1)
 
 
 @dataclass(frozen=True)
-class _Bin:
-    """Items of neighbouring probabilities: their mean, and the share of positives with its Wilson interval."""
-
-    probability: float
-    share: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class _Reliability(Figure):
-    """The bins of each arm, the baseline first; those after calibration are empty without one."""
+    """The share of positives of each arm by probability, the baseline first; without calibration, None for that after.
 
-    arms: tuple[tuple[str, tuple[_Bin, ...], tuple[_Bin, ...]], ...]
+    A point is a bin of neighbouring probabilities: their mean, and the share with its Wilson interval.
+    """
+
+    arms: tuple[tuple[Line, Line | None], ...]
     num_left_out: int
 
     @property
     def caption(self) -> str:
-        after = " Hollow: the same after calibration on dev." if any(after for _, _, after in self.arms) else ""
+        after = " Hollow: the same after calibration on dev." if any(after for _, after in self.arms) else ""
         others = f" Not drawn: {counted(self.num_left_out, 'arm')} with worse scores." if self.num_left_out else ""
         return (
             "The share of positives on the test split by predicted probability, in bins of equally many items over all "
@@ -62,8 +55,8 @@ class _Reliability(Figure):
     @property
     def alt(self) -> str:
         errors = (
-            f"{arm} {PERCENT.show(_error(before))}" + (f", calibrated {PERCENT.show(_error(after))}" if after else "")
-            for arm, before, after in self.arms
+            f"{before.name} {_error(before)}" + (f", calibrated {_error(after)}" if after else "")
+            for before, after in self.arms
         )
         return f"{self.title}, mean distance of the probability from the share in %: {'; '.join(errors)}."
 
@@ -72,33 +65,25 @@ class _Reliability(Figure):
         return 0.4 + 2.1 * math.ceil(len(self.arms) / _COLUMNS)
 
     def draw(self, canvas: Canvas) -> None:
-        columns = min(_COLUMNS, len(self.arms))
-        grid = canvas.subplots(math.ceil(len(self.arms) / columns), columns, sharex=True, sharey=True, squeeze=False)
-        for axes in grid.flat[len(self.arms) :]:
-            axes.remove()
-        last = grid.flat[max(0, len(self.arms) - columns) : len(self.arms)]
-        for axes, (arm, before, after) in zip(grid.flat, self.arms, strict=False):
+        every = panels_of(canvas, len(self.arms), _COLUMNS, sharex=True, sharey=True)
+        for axes, (before, after) in zip(every, self.arms, strict=True):
             axes.plot([0, 1], [0, 1], color=QUIET, lw=0.8, ls=":")
-            _draw(axes, arm, before, color=COLORS[0], marker="o")
-            _draw(axes, arm, after, color=COLORS[1], marker="s", markerfacecolor="none")
-            axes.set_title(arm, fontsize=7)
+            _draw(axes, before, color=COLORS[0], marker="o")
+            if after:
+                _draw(axes, after, color=COLORS[1], marker="s", markerfacecolor="none")
+            axes.set_title(before.name, fontsize=7)
             labels = [f"{100 * tick:g}" for tick in _TICKS]
             axes.set_xscale("function", functions=(_stretched, _unstretched))
             axes.set_yscale("function", functions=(_stretched, _unstretched))
             axes.set_xticks(_TICKS, labels, fontsize=6)
             axes.set_yticks(_TICKS, labels, fontsize=6)
-            axes.tick_params(labelbottom=axes in last)
         canvas.supxlabel("predicted probability (%)", fontsize=8)
         canvas.supylabel("positives (%)", fontsize=8)
 
 
-def _draw(axes: Axes, arm: str, bins: Sequence[_Bin], **look: Any) -> None:
-    if not bins:
-        return
-    x, y = [each.probability for each in bins], [each.share for each in bins]
-    sizes = [[each.share - each.low for each in bins], [each.high - each.share for each in bins]]
-    drawn = axes.errorbar(x, y, sizes, lw=0.9, elinewidth=0.9, markersize=3.5, **look)
-    on_hover(drawn.lines[0], f"{arm}, mean distance {PERCENT.show(_error(bins))} %")
+def _draw(axes: Axes, line: Line, **look: Any) -> None:
+    drawn = axes.errorbar(line.x, line.y, line.errors, lw=0.9, elinewidth=0.9, markersize=3.5, **look)
+    on_hover(drawn.lines[0], f"{line.name}, mean distance {_error(line)} %")
 
 
 def _stretched(shares: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -109,8 +94,9 @@ def _unstretched(places: NDArray[np.floating]) -> NDArray[np.floating]:
     return np.asarray(np.sin(np.clip(places, 0, np.pi / 2)) ** 2)
 
 
-def _error(bins: Sequence[_Bin]) -> float:
-    return float(np.mean([abs(each.probability - each.share) for each in bins]))
+def _error(line: Line) -> str:
+    """The mean distance of the probability from the share, in percent."""
+    return PERCENT.show(float(np.mean(np.abs(np.subtract(line.x, line.y)))))
 
 
 def reliability(findings: Findings) -> list[Figure]:
@@ -120,8 +106,9 @@ def reliability(findings: Findings) -> list[Figure]:
         tables = with_probabilities(compared, findings)
         arms = [arm.arm for arm in compared.primary if arm.arm in tables]
         drawn = tuple(
-            (arm, _bins(tables[arm], schema.LABEL_PROBABILITY), _bins(tables[arm], schema.CALIBRATED_PROBABILITY))
+            (before, _bins(arm, tables[arm], schema.CALIBRATED_PROBABILITY))
             for arm in arms[:_NUM_ARMS]
+            if (before := _bins(arm, tables[arm], schema.LABEL_PROBABILITY))
         )
         if drawn:
             title = f"Reliability of the probabilities{on_place(compared.place)}"
@@ -129,21 +116,21 @@ def reliability(findings: Findings) -> list[Figure]:
     return figures
 
 
-def _bins(tables: Sequence[pd.DataFrame], column: str) -> tuple[_Bin, ...]:
+def _bins(arm: str, tables: Sequence[pd.DataFrame], column: str) -> Line | None:
     """Bins of equally many items of all runs that store this probability; equal probabilities are in one bin."""
     known = [of_positive_class(items, column) for items in tables if column in items]
     if not known:
-        return ()
+        return None
     probabilities_N, positives_N = (np.concatenate(each) for each in zip(*known, strict=True))
     num = int(np.clip(len(probabilities_N) / len(known) / _LEAST_ITEMS, 1, _NUM_BINS))
     edges = np.unique(np.quantile(probabilities_N, np.arange(1, num) / num))
     of_bin_N = np.searchsorted(edges, probabilities_N)
-    made = []
+    bins = {}
     for number in np.unique(of_bin_N):
         in_bin_N = of_bin_N == number
         share, size = float(positives_N[in_bin_N].mean()), in_bin_N.sum() / len(known)
-        made.append(_Bin(float(probabilities_N[in_bin_N].mean()), share, *_wilson(share, float(size))))
-    return tuple(made)
+        bins[float(probabilities_N[in_bin_N].mean())] = Interval(share, *_wilson(share, float(size)), round(size))
+    return Line.through(arm, bins)
 
 
 def _wilson(share: float, size: float) -> tuple[float, float]:

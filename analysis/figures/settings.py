@@ -14,18 +14,16 @@ from dataclasses import dataclass
 from math import ceil, log
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from analysis.figures.base import INK, QUIET, Figure, Look, label_score, looks_of, on_hover
+from analysis.figures.base import INK, QUIET, Figure, Look, label_score, looks_of, on_hover, panels_of
 from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
-from analysis.frames import has_objectives, of_kind, parent_tag
+from analysis.frames import Findings, has_objectives, of_kind, parent_tag
 from analysis.sweep import Setting, settings_of
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 _NUM_SETTINGS: Final = 12
 """Settings that are drawn: those that most trials searched."""
@@ -89,19 +87,16 @@ class _Slices(_SettingsFigure):
         return 0.7 + 1.45 * ceil(len(self.settings) / _COLUMNS)
 
     def draw(self, canvas: Canvas) -> None:
-        rows, columns = ceil(len(self.settings) / _COLUMNS), min(_COLUMNS, len(self.settings))
-        grid = canvas.subplots(rows, columns, sharey=True, squeeze=False)
+        every = panels_of(canvas, len(self.settings), _COLUMNS, sharey=True)
         looks = looks_of(trial.loss for trial in self.trials)
-        for axes in grid.flat[len(self.settings) :]:
-            axes.remove()
-        for axes, setting in zip(grid.flat, self.settings, strict=False):
+        for axes, setting in zip(every, self.settings, strict=True):
             self._draw(axes, setting, looks)
-        label_score(grid[0, 0].yaxis, self.metric, (trial.score for trial in self.trials))
-        canvas.supylabel(grid[0, 0].get_ylabel(), fontsize=8)
-        grid[0, 0].set_ylabel("")
+        label_score(every[0].yaxis, self.metric, (trial.score for trial in self.trials))
+        canvas.supylabel(every[0].get_ylabel(), fontsize=8)
+        every[0].set_ylabel("")
         if len(looks) > 1:
             for name, look in looks.items():
-                grid[0, 0].scatter([], [], s=22, color=look.color, marker=look.marker, label=name)
+                every[0].scatter([], [], s=22, color=look.color, marker=look.marker, label=name)
             canvas.legend(loc="outside lower center", ncols=4)
 
     def _draw(self, axes: Axes, setting: Setting, looks: Mapping[str, Look]) -> None:

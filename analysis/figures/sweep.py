@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.comparison import CONSTANT
 from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
-from analysis.frames import constant, drawn_losses, has_objectives, of_kind, parent_tag, scores, states
+from analysis.frames import Findings, constant, drawn_losses, has_objectives, of_kind, parent_tag, scores, states
 from analysis.sweep import LEAST_TRIALS, LossImportance, importances
 from dice_ray.metrics.catalogue import metric as known_metric
 from dice_ray.tracking import schema
@@ -17,8 +17,6 @@ from dice_ray.tracking import schema
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Canvas
-
-    from analysis.frames import Findings
 
 NUM_POINTS = 1000
 """With more points, the SVG holds them as a bitmap."""

@@ -15,17 +15,6 @@ from numpy.typing import NDArray
 from analysis.statistics.intervals import StandardError
 
 
-def _chances(num: int, budget: int) -> NDArray[np.floating]:
-    """The chance of each of `num` settings, from the worst to the best by dev, to be the best of a subset.
-
-    >>> _chances(4, 2)
-    array([0.        , 0.16666667, 0.33333333, 0.5       ])
-    """
-    from scipy import special
-
-    return np.asarray(special.comb(np.arange(num), budget - 1) / special.comb(num, budget))
-
-
 def best_of(dev_NR: NDArray[np.floating], test_NR: NDArray[np.floating], budget: int) -> NDArray[np.floating]:
     """The expected test score of the setting with the best dev score of `budget` settings, for each seed.
 
@@ -39,7 +28,11 @@ def best_of(dev_NR: NDArray[np.floating], test_NR: NDArray[np.floating], budget:
 
 
 def _chances_of(upto: NDArray[np.integer], below: NDArray[np.integer], num: int, budget: int) -> NDArray[np.floating]:
-    """The chance to be chosen, by the number of settings with at most the same and with a lower dev score."""
+    """The chance to be chosen, by the number of settings with at most the same and with a lower dev score.
+
+    >>> _chances_of(np.array([1, 2, 3, 4]), np.array([0, 1, 2, 3]), 4, 2)
+    array([0.        , 0.16666667, 0.33333333, 0.5       ])
+    """
     from scipy import special
 
     ways = special.comb(np.arange(num + 1), budget)
@@ -119,4 +112,5 @@ def one_seed_errors(
 
 def _effective(num: int, budget: int) -> float:
     """The degrees of freedom of the best of `budget` of `num` settings: Kish's effective size of their chances."""
-    return min(1 / float((_chances(num, budget) ** 2).sum()), num - 1)
+    ranks = np.arange(num)
+    return min(1 / float((_chances_of(ranks + 1, ranks, num, budget) ** 2).sum()), num - 1)

@@ -12,53 +12,48 @@ from analysis.statistics.intervals import ALPHA, NO_SPREAD, Interval
 LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x settings", "residual"
 
 
-def _components(scores_ANR: NDArray[np.floating]) -> dict[str, float]:
-    """The variance of arms, settings, seeds, the interaction of arms and settings, and the residual.
+def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
+    """The standard deviations of arms, settings, seeds, arms x settings, and the residual, by name.
 
-    The model is score = mean + arm + setting + seed + arm x setting + residual, all effects random. The components
-    are those of the analysis of variance (Searle, Casella and McCulloch 1992, chapter 4): each mean square is equal to
+    The model is score = mean + arm + setting + seed + arm x setting + residual, all effects random. The variances are
+    those of the analysis of variance (Searle, Casella and McCulloch 1992, chapter 4): each mean square is equal to
     its expectation, and a negative component is 0. For a table without gaps this is REML wherever no component is
     negative; a table with gaps is not accepted.
+
+    Those of arms and settings have 95 % intervals. An interval is that of the spread of these very arms or settings,
+    taken as fixed: how far others would differ, it does not say. It is the noncentrality of the F test against the
+    interaction, inverted, with the mean square of the interaction as estimated. A share of the variance would depend on
+    which settings were drawn, and is not given.
 
     Args:
         scores_ANR: A score for each arm, setting and seed.
 
     Returns:
-        By name; with one seed the interaction is not told apart from the residual and is absent, as is the seed.
-        Empty for fewer than two arms or settings, and for equal scores.
+        With one seed the interaction is not told apart from the residual and is absent, as is the seed. Empty for fewer
+        than two arms or settings, and for equal scores.
     """
     num_arms, num, num_seeds = scores_ANR.shape
     if num_arms < 2 or num < 2 or np.ptp(scores_ANR) < NO_SPREAD:
         return {}
-    variance_A, variance_N, squares_of_both = _of_means(scores_ANR)
-    found = {
-        LOSS: variance_A - squares_of_both / (num * num_seeds),
-        SETTINGS: variance_N - squares_of_both / (num_arms * num_seeds),
+    means_AN, mean = scores_ANR.mean(2), float(scores_ANR.mean())
+    means_A, means_N = means_AN.mean(1), means_AN.mean(0)
+    variance_A, variance_N = float(means_A.var(ddof=1)), float(means_N.var(ddof=1))
+    interaction_AN = means_AN - means_A[:, None] - means_N + mean
+    squares = num_seeds * float((interaction_AN**2).sum()) / ((num_arms - 1) * (num - 1))
+    variances = {
+        LOSS: variance_A - squares / (num * num_seeds),
+        SETTINGS: variance_N - squares / (num_arms * num_seeds),
     }
     if num_seeds == 1:
-        found[RESIDUAL] = squares_of_both
+        variances[RESIDUAL] = squares
     else:
-        means_AN, means_R, mean = scores_ANR.mean(2), scores_ANR.mean((0, 1)), float(scores_ANR.mean())
+        means_R = scores_ANR.mean((0, 1))
         rest_ANR = scores_ANR - means_AN[:, :, None] - means_R + mean
         residual = float((rest_ANR**2).sum()) / ((num_arms * num - 1) * (num_seeds - 1))
-        found[SEED] = float(means_R.var(ddof=1)) - residual / (num_arms * num)
-        found[BOTH] = (squares_of_both - residual) / num_seeds
-        found[RESIDUAL] = residual
-    return {name: max(variance, 0.0) for name, variance in found.items()}
-
-
-def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
-    """The standard deviations of the components, by name; those of arms and settings with 95 % intervals.
-
-    An interval is that of the spread of these very arms or settings, taken as fixed: how far others would differ, it
-    does not say. It is the noncentrality of the F test against the interaction, inverted, with the mean square of the
-    interaction as estimated. A share of the variance would depend on which settings were drawn, and is not given.
-    """
-    if not (found := _components(scores_ANR)):
-        return {}
-    num_arms, num, num_seeds = scores_ANR.shape
-    variance_A, variance_N, squares = _of_means(scores_ANR)
-    made = {name: Interval(math.sqrt(variance), math.nan, math.nan, 0) for name, variance in found.items()}
+        variances[SEED] = float(means_R.var(ddof=1)) - residual / (num_arms * num)
+        variances[BOTH] = (squares - residual) / num_seeds
+        variances[RESIDUAL] = residual
+    found = {name: Interval(math.sqrt(max(each, 0.0)), math.nan, math.nan, 0) for name, each in variances.items()}
     for name, variance, size, repeated in (
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),
@@ -70,8 +65,8 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
             _noncentrality(variance * repeated / squares, freedom, level) * squares / (repeated * (size - 1))
             for level in (1 - ALPHA / 2, ALPHA / 2)
         )
-        made[name] = Interval(made[name].mean, math.sqrt(low), math.sqrt(high), 0)
-    return made
+        found[name] = Interval(found[name].mean, math.sqrt(low), math.sqrt(high), 0)
+    return found
 
 
 def _noncentrality(statistic: float, freedom: tuple[int, int], level: float) -> float:
@@ -88,13 +83,3 @@ def _noncentrality(statistic: float, freedom: tuple[int, int], level: float) -> 
     while excess(highest) > 0:
         highest *= 4
     return float(optimize.brentq(excess, 0.0, highest))
-
-
-def _of_means(scores_ANR: NDArray[np.floating]) -> tuple[float, float, float]:
-    """The variances of the means of arms and of settings, and the mean square of their interaction."""
-    num_arms, num, num_seeds = scores_ANR.shape
-    means_AN = scores_ANR.mean(2)
-    means_A, means_N = means_AN.mean(1), means_AN.mean(0)
-    interaction_AN = means_AN - means_A[:, None] - means_N + float(scores_ANR.mean())
-    squares = num_seeds * float((interaction_AN**2).sum()) / ((num_arms - 1) * (num - 1))
-    return float(means_A.var(ddof=1)), float(means_N.var(ddof=1)), squares

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from analysis.figures.reliability import _Bin, _Reliability, _wilson, reliability
+from analysis.figures.reliability import _Reliability, _wilson, reliability
 from analysis.frames import Findings
 from analysis.tables.calibration import calibration
 from tests.analysis.frames import study
@@ -40,13 +40,13 @@ def test_the_bins_of_an_arm() -> None:
     """
     (figure,) = reliability(found())
     assert isinstance(figure, _Reliability)
-    ((arm, before, after),) = figure.arms
-    assert arm == "plain"
-    expected = [_Bin(0.1, 0.1, *_wilson(0.1, 20)), _Bin(0.6, 0.6, *_wilson(0.6, 20))]
-    assert [pytest.approx(vars(each)) for each in before] == [vars(each) for each in expected]
-    assert [(each.probability, each.share) for each in after] == [
-        pytest.approx(pair) for pair in ((0.1, 0.6), (0.6, 0.1))
-    ]
+    ((before, after),) = figure.arms
+    assert after
+    assert before.name == "plain"
+    low, high = zip(_wilson(0.1, 20), _wilson(0.6, 20), strict=True)
+    for found_, expected in ((before.x, (0.1, 0.6)), (before.y, (0.1, 0.6)), (before.low, low), (before.high, high)):
+        assert found_ == pytest.approx(expected)
+    assert (after.x, after.y) == (pytest.approx((0.1, 0.6)), pytest.approx((0.6, 0.1)))
     assert figure.alt.endswith("in %: plain 0.00, calibrated 50.00.")
     assert "Hollow" in figure.caption
     assert "Hollow" not in reliability(found("label_probability"))[0].caption

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from analysis.statistics.best_of_n import _chances, best_of, crossed_errors, pseudo_values
+from analysis.statistics.best_of_n import best_of, crossed_errors, pseudo_values
 from analysis.statistics.intervals import paired_difference
 
 RNG = np.random.default_rng(0)
@@ -79,7 +79,6 @@ def test_the_best_of_many_rests_on_few_settings() -> None:
     """With N - 1 degrees of freedom whatever the budget, too many studies of equal arms find a difference."""
     values_NR = np.tile(RNG.normal(size=12)[:, None], 2)
     assert [round(crossed_errors(values_NR, budget)[0].freedom, 1) for budget in (1, 4, 6)] == [11.0, 4.6, 2.9]
-    assert _chances(12, 4).sum() == pytest.approx(1)
 
 
 def test_drawn_test_splits_widen_the_error_of_seeds() -> None:

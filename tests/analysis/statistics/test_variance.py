@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import minimize
 
-from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, _components, deviations
+from analysis.statistics.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, deviations
 
 A, N, R = 4, 6, 3
 
@@ -42,29 +42,29 @@ def reml(scores_ANR: NDArray[np.floating]) -> list[float]:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_components_are_those_of_restricted_maximum_likelihood(seed: int) -> None:
     """A wrong divisor or expectation of a mean square gives plausible shares."""
-    found = _components(drawn(seed))
-    assert min(found.values()) > 0, "the two estimates agree where no component is negative"
-    expected = reml(drawn(seed))
-    assert [found[name] for name in (LOSS, SETTINGS, SEED, BOTH, RESIDUAL)] == pytest.approx(expected, rel=1e-3)
+    found = deviations(drawn(seed))
+    variances = [found[name].mean ** 2 for name in (LOSS, SETTINGS, SEED, BOTH, RESIDUAL)]
+    assert min(variances) > 0, "the two estimates agree where no component is negative"
+    assert variances == pytest.approx(reml(drawn(seed)), rel=1e-3)
 
 
 def test_a_negative_component_is_0() -> None:
     """A negative share would make the others exceed 100 %."""
     scores_ANR = np.random.default_rng(3).normal(size=(A, N, R))
-    found = _components(scores_ANR - scores_ANR.mean((1, 2), keepdims=True))
-    assert found[LOSS] == 0
-    assert found[RESIDUAL] > 0
+    found = deviations(scores_ANR - scores_ANR.mean((1, 2), keepdims=True))
+    assert found[LOSS].mean == 0
+    assert found[RESIDUAL].mean > 0
 
 
 def test_what_one_seed_cannot_tell_apart_is_absent() -> None:
     """With one seed the interaction would be shown as 0, though it is in the residual."""
-    assert _components(drawn(0)[:, :, :1]).keys() == {LOSS, SETTINGS, RESIDUAL}
-    assert _components(drawn(0)[:1]) == {} == _components(drawn(0)[:, :1])
+    assert deviations(drawn(0)[:, :, :1]).keys() == {LOSS, SETTINGS, RESIDUAL}
+    assert deviations(drawn(0)[:1]) == {} == deviations(drawn(0)[:, :1])
 
 
 def test_equal_scores_have_no_components() -> None:
     """Rounding errors of 1e-31 were shown as shares."""
-    assert _components(np.full((2, 6, 5), 0.8)) == {} == deviations(np.full((2, 6, 5), 0.8))
+    assert deviations(np.full((2, 6, 5), 0.8)) == {}
 
 
 def test_the_interval_of_a_deviation_covers_the_true_one() -> None:
@@ -84,10 +84,10 @@ def test_the_interval_of_a_deviation_covers_the_true_one() -> None:
 def test_the_interval_of_a_deviation_is_that_of_the_noncentral_f_distribution() -> None:
     scores_ANR = drawn(1) + np.arange(N)[None, :, None]
     found = deviations(scores_ANR)[SETTINGS]
-    assert found.mean == pytest.approx(np.sqrt(_components(scores_ANR)[SETTINGS]))
     means_AN = scores_ANR.mean(2)
     interaction_AN = means_AN - means_AN.mean(1, keepdims=True) - means_AN.mean(0) + means_AN.mean()
     squares = R * (interaction_AN**2).sum() / ((A - 1) * (N - 1))
+    assert found.mean**2 == pytest.approx(means_AN.mean(0).var(ddof=1) - squares / (A * R))
     statistic = A * R * means_AN.mean(0).var(ddof=1) / squares
     for bound, level in ((found.low, 0.975), (found.high, 0.025)):
         noncentrality = bound**2 * A * R * (N - 1) / squares
