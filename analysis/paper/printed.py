@@ -1,15 +1,16 @@
-"""The paper's tables as printed, read from the CSV files beside this module, and the inconsistencies among them.
+"""The paper's tables as printed, read from the CSV files beside this module.
 
-A file begins with comment lines: the table's number and caption, then what is known about its numbers. A cell is a
-score, `-` where the paper has none, followed by the printed difference to the baseline in brackets. Blocks that are
-printed below each other have a first column `data`; blocks beside each other have their title in the heading.
+A file begins with comment lines: the table's number and caption, then what is known about its numbers, among them each
+F1 that is off by over .05 from its P and R, and each difference off by over .005 from its scores. A cell is a score, or
+`-` where the paper has none, followed by the printed difference to the baseline in brackets. Blocks that are printed
+below each other have a first column `data`; blocks beside each other have their title in the heading.
 """
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,27 +35,6 @@ _IMBALANCES: Final = {
     "+ positive & negative": "add_both",
 }
 """Our name of the altered training set, by the title of a block of Table 8, which is about QQP."""
-_DATA: Final = {
-    "CTB5": "ctb5",
-    "CTB6": "ctb6",
-    "UD1.4": "ud14_chinese",
-    "English WSJ": "wsj",
-    "English Tweets": "ritter2011",
-    "English CoNLL 2003": "conll03",
-    "English OntoNotes 5.0": "ontonotes5",
-    "Chinese MSRA": "msra",
-    "Chinese OntoNotes 4.0": "ontonotes4",
-    "Chinese Onto4.0": "ontonotes4",
-    "SQuAD v1.1": "squad1",
-    "SQuAD v2.0": "squad2",
-    "QuoRef": "quoref",
-    "English QuoRef": "quoref",
-    "MRPC": "mrpc",
-    "QQP": "qqp",
-    "SST-2": "sst2",
-    "SST-5": "sst5",
-} | dict.fromkeys(_IMBALANCES, "qqp")
-"""The data set of a block by its title, as presets name it in `tracking.published`."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +51,8 @@ class Block:
 
     @property
     def data(self) -> str:
-        return _DATA[self.title]
+        """The data set, as presets name it in `tracking.published`."""
+        return "qqp" if self.title in _IMBALANCES else _data_sets()[self.title]["data"]
 
     @property
     def imbalance(self) -> str:
@@ -121,37 +102,23 @@ def printed_tables() -> tuple[PrintedTable, ...]:
 
 def table_1() -> dict[str, dict[str, str]]:
     """The rows of Table 1, each about a training split, by the name of the preset."""
-    _, rows = _lines(1)
-    return {row["data"]: row for row in rows}
+    return {row["data"]: row for row in _lines("table_1")[1]}
 
 
-def inconsistencies(table: PrintedTable) -> Iterator[str]:
-    """F1 scores that differ by over .05 from their P and R, and differences by over .005 from their scores."""
-    for block in table.blocks:
-        baseline: Mapping[str, str] = {}
-        for row in table.rows:
-            cells = row.cells.get(block.title, {})
-            where = f"As printed, {block.title} {row.model.partition(' (')[0]}"
-            if block.headings == ("Prec.", "Rec.", "F1") and cells and "-" not in cells.values():
-                precision, recall, f1 = (_score(cell) for cell in cells.values())
-                computed = 2 * precision * recall / (precision + recall)
-                if abs(computed - f1) > 0.05:
-                    yield f"{where}: F1 {f1:.2f}, its P and R give {computed:.2f}."
-            if cells and row.arm == "cross_entropy":
-                baseline = cells
-            for heading, cell in cells.items():
-                difference = cell.partition(" (")[2].removesuffix(")")
-                computed = _score(cell) - _score(baseline[heading]) if difference else 0
-                if difference and abs(computed - float(difference)) > 0.005:
-                    yield f"{where}: {heading} difference {difference}, the printed scores give {computed:+.2f}."
+@cache
+def published_records() -> dict[str, int]:
+    """The training records of the data sets of Tables 3 to 10, as presets name them: sentences or questions."""
+    return {row["data"]: int(row["records"]) for row in _data_sets().values()}
 
 
-def _score(cell: str) -> float:
-    return float(cell.partition(" (")[0])
+@cache
+def _data_sets() -> dict[str, dict[str, str]]:
+    """The name in presets and the training records, by the title of a block."""
+    return {row["title"]: row for row in _lines("data_sets")[1]}
 
 
 def _read(number: int) -> PrintedTable:
-    (first, *notes), rows = _lines(number)
+    (first, *notes), rows = _lines(f"table_{number}")
     is_stacked = "data" in rows[0]
     columns: dict[str, dict[str, str]] = {}
     for column in (name for name in rows[0] if name not in ("data", "model")):
@@ -173,8 +140,8 @@ def _read(number: int) -> PrintedTable:
     return PrintedTable(number, first.partition(": ")[2], tuple(notes), blocks, tuple(printed), is_stacked)
 
 
-def _lines(number: int) -> tuple[list[str], list[dict[str, str]]]:
-    """The comments and the rows of the file of a table."""
-    lines = Path(__file__).with_name(f"table_{number}.csv").read_text(encoding="utf-8").splitlines()
+def _lines(name: str) -> tuple[list[str], list[dict[str, str]]]:
+    """The comments and the rows of a file."""
+    lines = Path(__file__).with_name(f"{name}.csv").read_text(encoding="utf-8").splitlines()
     comments = [line.removeprefix("# ") for line in lines if line.startswith("# ")]
     return comments, list(csv.DictReader(lines[len(comments) :]))

@@ -18,7 +18,7 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
 from analysis.frames import Declared, Findings, losses, of_kind, param_values, scores, tag_values
-from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, inconsistencies, printed_tables
+from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, printed_tables, published_records
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.tracking import schema
@@ -34,30 +34,13 @@ _SYMBOLS: Final = {
     "self_adjusting_dice": "DSC",
 }
 """The names in the paper's Table 2, by our names of the losses."""
-_RECORDS: Final = {
-    "ctb5": 18_078,
-    "ctb6": 23_416,
-    "ud14_chinese": 3_997,
-    "wsj": 38_219,
-    "ritter2011": 787,
-    "conll03": 14_041,
-    "ontonotes5": 59_924,
-    "msra": 45_000,
-    "ontonotes4": 15_724,
-    "squad1": 87_599,
-    "squad2": 130_319,
-    "quoref": 19_399,
-    "mrpc": 4_076,
-    "qqp": 363_849,
-    "sst2": 60_614,
-    "sst5": 8_544,
-}
-"""The training records of the data sets of Tables 3 to 10, as presets name them: sentences or questions."""
 
 
 def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
     """The comparisons of a study that were made on a data set of the paper, with all of its training records."""
-    named = [each for each in comparisons(findings) if _only(tag_values(each.cells, schema.PUBLISHED)) in _RECORDS]
+    named = [
+        each for each in comparisons(findings) if _only(tag_values(each.cells, schema.PUBLISHED)) in published_records()
+    ]
     return tuple(each for each in named if not _missing_records(each, findings))
 
 
@@ -69,7 +52,7 @@ def why_not_on_paper_data(findings: Findings) -> str:
     if parts:
         return f"The paper's tables are left out: {', '.join(parts)}."
     names = [_only(tag_values(compared.cells, schema.DATA)) for compared in comparisons(findings)]
-    alike = dict.fromkeys(name for name in names if any(data in name for data in _RECORDS))
+    alike = dict.fromkeys(name for name in names if any(data in name for data in published_records()))
     if not alike:
         return ""
     return (
@@ -183,7 +166,6 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
         "grey, or italic: not significant.",
         "The paper gives single scores, without seeds or intervals.",
         *printed.notes,
-        *inconsistencies(printed),
     )
     shown = pd.DataFrame(lines).fillna("")
     title = f"Paper, Table {printed.number}: {printed.caption}"
@@ -288,7 +270,7 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
 def _missing_records(comparison: Comparison, findings: Findings) -> str:
     """What a part of a data set of the paper lacks; empty for a whole one, other data, and where it was not stored."""
     stored = findings.data_of(comparison.cells).get("read", {}).get("train", {}).get("rows")
-    published = _RECORDS.get(_only(tag_values(comparison.cells, schema.PUBLISHED)))
+    published = published_records().get(_only(tag_values(comparison.cells, schema.PUBLISHED)))
     # Releases differ by a few percent.
     if stored is None or published is None or stored >= 0.9 * published:
         return ""

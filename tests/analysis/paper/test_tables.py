@@ -15,8 +15,8 @@ from analysis.comparison import comparisons
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings
 from analysis.outcome import summary
-from analysis.paper.printed import printed_tables
-from analysis.paper.tables import _RECORDS, formulas, paper_tables
+from analysis.paper.printed import printed_tables, published_records
+from analysis.paper.tables import formulas, paper_tables
 from analysis.statistics.intervals import t_interval
 from analysis.tables.base import ReportTable
 from dice_ray.config.schema import _PaperData
@@ -241,5 +241,5 @@ def test_files_that_were_cut_are_not_beside_the_paper(records: int, is_whole: bo
 
 
 def test_presets_can_name_every_data_set_of_the_tables() -> None:
-    assert set(get_args(_PaperData)) == {*_RECORDS}
-    assert {*_RECORDS} == {block.data for printed in printed_tables() for block in printed.blocks}
+    assert set(get_args(_PaperData)) == {*published_records()}
+    assert {*published_records()} == {block.data for printed in printed_tables() for block in printed.blocks}
