@@ -146,10 +146,10 @@ class Line:
         return [[abs(y - end) for y, end in zip(self.y, ends, strict=True)] for ends in (self.low, self.high)]
 
 
-def panels_of(canvas: Canvas, num: int, most_columns: int, **shared: bool) -> list[Axes]:
-    """The axes of so many panels in rows, the last of each column with the labels of its horizontal axis."""
+def panels_of(canvas: Canvas, num: int, most_columns: int, *, sharex: bool = False) -> list[Axes]:
+    """The axes of so many panels in rows with one vertical axis, the last of each column with labels below it."""
     columns = min(most_columns, num)
-    grid = canvas.subplots(math.ceil(num / columns), columns, squeeze=False, **shared)
+    grid = canvas.subplots(math.ceil(num / columns), columns, squeeze=False, sharex=sharex, sharey=True)
     for axes in grid.flat[num:]:
         axes.remove()
     for axes in grid.flat[max(0, num - columns) : num]:

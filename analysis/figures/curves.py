@@ -56,7 +56,7 @@ class _TrainingCurves(Figure):
         return 0.4 + 1.35 * math.ceil(len(self.panels) / _COLUMNS) if len(self.panels) > 1 else 2.6
 
     def draw(self, canvas: Canvas) -> None:
-        every = panels_of(canvas, len(self.panels), _COLUMNS, sharex=True, sharey=True)
+        every = panels_of(canvas, len(self.panels), _COLUMNS, sharex=True)
         for axes, panel in zip(every, self.panels, strict=True):
             self._draw(axes, panel)
         scores = [y for panel in self.panels for run in panel.runs for y in run.y]

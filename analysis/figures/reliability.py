@@ -65,7 +65,7 @@ class _Reliability(Figure):
         return 0.4 + 2.1 * math.ceil(len(self.arms) / _COLUMNS)
 
     def draw(self, canvas: Canvas) -> None:
-        every = panels_of(canvas, len(self.arms), _COLUMNS, sharex=True, sharey=True)
+        every = panels_of(canvas, len(self.arms), _COLUMNS, sharex=True)
         for axes, (before, after) in zip(every, self.arms, strict=True):
             axes.plot([0, 1], [0, 1], color=QUIET, lw=0.8, ls=":")
             _draw(axes, before, color=COLORS[0], marker="o")

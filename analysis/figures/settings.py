@@ -87,7 +87,7 @@ class _Slices(_SettingsFigure):
         return 0.7 + 1.45 * ceil(len(self.settings) / _COLUMNS)
 
     def draw(self, canvas: Canvas) -> None:
-        every = panels_of(canvas, len(self.settings), _COLUMNS, sharey=True)
+        every = panels_of(canvas, len(self.settings), _COLUMNS)
         looks = looks_of(trial.loss for trial in self.trials)
         for axes, setting in zip(every, self.settings, strict=True):
             self._draw(axes, setting, looks)

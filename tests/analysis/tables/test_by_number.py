@@ -8,7 +8,7 @@ import pytest
 
 from analysis.budget import at_budget
 from analysis.frames import Findings
-from analysis.statistics.variance import _components
+from analysis.statistics.variance import deviations
 from analysis.tables.by_number import at_equal_budget, variance_components
 from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
@@ -55,11 +55,11 @@ def test_what_is_not_significant_is_grey() -> None:
 
 
 def test_the_deviations_are_those_of_the_scores() -> None:
-    """Finds variances in place of standard deviations."""
+    """Finds a deviation beside another source, and the bound of an interval in its place."""
     (table,) = variance_components(DRAWN)
-    expected = _components(TEST)
+    expected = deviations(TEST)
     assert table.data["source"].tolist() == list(expected)
-    assert (table.data["standard_deviation"] ** 2).tolist() == pytest.approx(list(expected.values()))
+    assert table.data["standard_deviation"].tolist() == pytest.approx([each.mean for each in expected.values()])
 
 
 def test_the_settings_are_named_by_what_they_vary() -> None:
