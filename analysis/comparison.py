@@ -109,12 +109,10 @@ class _Control:
 
     Attributes:
         arm: The arm whose settings it has, except those of the loss; the name of the baseline for the other two.
-        score: The mean over its seeds.
         difference: To the baseline; its p is not corrected: better that a control fails too often than too seldom.
     """
 
     arm: str
-    score: Interval
     difference: Difference
     has_own_seeds: bool = False
 
@@ -361,10 +359,9 @@ def _arm(
 
 
 def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> _Control:
-    scored, ratio, limits = by_seed(values, runs["seed"]), baseline.test_per_train, baseline.limits
-    difference = paired_difference(scored, baseline.scores, ratio, limits)
-    has_own_seeds = not scored.keys() & baseline.scores.keys()
-    return _Control(arm, t_interval(list(scored.values()), ratio, limits), difference, has_own_seeds)
+    scored = by_seed(values, runs["seed"])
+    difference = paired_difference(scored, baseline.scores, baseline.test_per_train, baseline.limits)
+    return _Control(arm, difference, has_own_seeds=not scored.keys() & baseline.scores.keys())
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

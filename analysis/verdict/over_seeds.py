@@ -103,7 +103,7 @@ def _headline(made: Decision) -> str:
     best = comparison.best
     if made.outcome == "winner" and best and len(made.standings) > 1:
         is_tight = arm_of(best.runner_up) != baseline
-        gain = _show(comparison, best.lead.gain.mean, "" if comparison.lower_is_better else "+")
+        gain = comparison.score_format.show(best.lead.gain.mean, "" if comparison.lower_is_better else "+")
         over = f" ({gain} {'below' if comparison.lower_is_better else 'over'} {best.runner_up})" * is_tight
         lead = f", and better than every other arm{over}"
     elif len(made.recommended) > 1:
@@ -118,7 +118,7 @@ def _excluded(made: Decision) -> str:
     # To exclude a gain of a good part of all that is possible says nothing.
     if not known or not highest <= 0.1 * _bound(made):
         return ""
-    return f", nor by more than {_show(made.comparison, highest, '')}{_where(made)}"
+    return f", nor by more than {made.comparison.score_format.show(highest)}{_where(made)}"
 
 
 def _bound(made: Decision) -> float:
@@ -206,10 +206,11 @@ def _of_power(made: Decision) -> Iterator[str]:
         each for each in (smallest_visible(difference, num_tests) for difference in known) if math.isfinite(each)
     ]
     possible = [each for each in visible if each < _bound(made)]
-    low, high = (_show(comparison, bound(possible), "") if possible else "" for bound in (min, max))
+    show = comparison.score_format.show
+    low, high = (show(bound(possible)) if possible else "" for bound in (min, max))
     sizes = f"{low} to {high}" if low != high else low
     items = min(visible_on_items(difference, num_tests) for difference in known)
-    floor = f"; more seeds on these test items, at least {_show(comparison, items, '')}" if items else ""
+    floor = f"; more seeds on these test items, at least {show(items)}" if items else ""
     yield f"Smallest true difference shown with 80 % power: {sizes or 'none that is possible'}{floor}."
 
 
@@ -261,10 +262,6 @@ def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:
     show = made.comparison.score_format.show_difference
     named = ((arm.name, show(arm.decisive.interval)) for arm in rows if arm.decisive)
     return ", ".join(f"{name} {shown}" for name, shown in named)
-
-
-def _show(comparison: Comparison, value: float, sign: str = "+") -> str:
-    return comparison.score_format.show(value, sign)
 
 
 def _care_in_words(comparison: Comparison) -> str:
