@@ -44,8 +44,8 @@ def test_the_bins_of_an_arm() -> None:
     assert after
     assert before.name == "plain"
     low, high = zip(_wilson(0.1, 20), _wilson(0.6, 20), strict=True)
-    for found_, expected in ((before.x, (0.1, 0.6)), (before.y, (0.1, 0.6)), (before.low, low), (before.high, high)):
-        assert found_ == pytest.approx(expected)
+    for got, expected in ((before.x, (0.1, 0.6)), (before.y, (0.1, 0.6)), (before.low, low), (before.high, high)):
+        assert got == pytest.approx(expected)
     assert (*after.x, *after.y) == pytest.approx((0.1, 0.6, 0.6, 0.1))
     assert figure.alt.endswith("in %: plain 0.00, calibrated 50.00.")
     assert "Hollow" in figure.caption
