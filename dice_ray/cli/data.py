@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ from dice_ray import api
 from dice_ray.cli.layout import table
 from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
-from dice_ray.errors import one_line
+from dice_ray.errors import shown
 
 if TYPE_CHECKING:
     from dice_ray.losses.table import LossRow
@@ -33,7 +34,9 @@ def init(given: Arguments, as_json: JsonOption = False) -> None:
         print_text(f"  {path}: {reason}")
     typer.echo("The first records:")
     for record in starter.first:
-        print_text(f"  {one_line(record)!s:.200}")
+        # Each value is cut by itself, as the labels come after the texts.
+        values = ", ".join(f"{key.name}={shown(getattr(record, key.name))}" for key in fields(record) if key.repr)
+        print_text(f"  {type(record).__name__}({values})")
     print_text(starter.imbalance)
     typer.echo(f"Written: {preset}")
     own_splits = [] if "test" in starter.inspection.splits else ["--set", "data.test_share=0.2"]

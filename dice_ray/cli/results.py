@@ -233,7 +233,7 @@ def evaluate(given: Arguments, as_json: JsonOption = False) -> None:
     used, note = metrics.get("threshold_used"), ""
     if used is not None and used != metrics["threshold"]:
         positives = counted(int(metrics["threshold_support"]), "positive")
-        note = f"  (tuned on {positives} of dev, not used by predictions)"
+        note = f"  (tuned on {positives} of dev, predictions use {used:g})"
     for name, value in metrics.items():
         typer.echo(f"  {name:24} {value:.4f}{note if name == 'threshold' or name.endswith('_tuned') else ''}")
     if scored.scores.collapsed:

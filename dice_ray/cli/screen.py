@@ -85,7 +85,9 @@ class TerminalScreen:
         used = values.get("dev/threshold_used")  # runs of older versions lack it
         if used is not None and used != values["dev/threshold"]:
             tuned = next((name.removeprefix("dev/") for name in objective if name.endswith("_tuned")), "f1_tuned")
-            marks.append(f"({tuned}: threshold of {values['dev/threshold_support']:.0f} positives, not used)")
+            marks.append(
+                f"({tuned}: threshold of {values['dev/threshold_support']:.0f} positives, predictions use {used:g})"
+            )
         self._print(joined([f"epoch {evaluation.epoch:.2f}", f"step {evaluation.step}", *metrics, *marks]))
 
     def _show_step(self, step: StepProgress) -> None:

@@ -75,7 +75,8 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
     file = next(iter(source.reader.files(path)), path) if isinstance(source, FilesConfig) else path
     if not file.is_file():
-        raise DataError(f"there must be a file {file.absolute()}")
+        actual = "got a folder that is not read as a whole" if file.is_dir() else "but it does not exist"
+        raise DataError(f"there must be a file {file.absolute()}, {actual}")
     if path.suffix == ".parquet" or (binary := binary_format(file)) == "Parquet":
         reader = ParquetConfig(columns=_named_columns(config))
     elif binary == "Arrow":

@@ -100,7 +100,7 @@ def test_a_decision_that_decides_is_shown_first_and_named_where_it_is_not_used()
         assert screen._score == "dev/cost_tuned 300.0000"
     assert " ".join(pipe.getvalue().split()) == (
         "epoch 0.50 step 10 dev/cost_tuned 300.0000 dev/f1 0.0000 dev/f1_tuned 0.2500 (cost_tuned: threshold of 2 "
-        "positives, not used)"
+        "positives, predictions use 0.5)"
     )
 
 
@@ -125,7 +125,7 @@ def test_a_tuned_f1_that_predictions_will_not_have_is_marked() -> None:
         screen.show(Evaluation(10, 0.5, tuned | {"dev/threshold_used": 0.1}, finished=True))
         screen.show(Evaluation(10, 0.5, tuned, finished=True))
     line = "epoch 0.50  step 10  dev/f1 0.0000  dev/f1_tuned 1.0000"
-    mark = "    (f1_tuned: threshold of 2 positives, not used)"
+    mark = "    (f1_tuned: threshold of 2 positives, predictions use 0.5)"
     assert pipe.getvalue().splitlines() == [line, mark, line, line]
 
 

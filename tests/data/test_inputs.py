@@ -58,14 +58,14 @@ def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:
     config = DataConfig(source=FilesConfig(train="all.json#train", reader=reader))
     (record,), report = inputs.read(config, tmp_path / "all.json#test", "read")
     assert (record.content, report.origin) == (("b",), "all.json#test")
-    with pytest.raises(DataError, match=r"there must be a file .*al\.json$"):
+    with pytest.raises(DataError, match=r"there must be a file .*al\.json, but it does not exist$"):
         inputs.read(config, tmp_path / "al.json#test", "read")
 
 
 def test_a_folder_is_read_whole_by_a_reader_of_folders(tmp_path: Path) -> None:
     (tmp_path / "new/pos").mkdir(parents=True)
     config = DataConfig(source=FilesConfig(train="gone", reader=FoldersConfig()))
-    with pytest.raises(DataError, match=r"there must be a file .*new$"):
+    with pytest.raises(DataError, match=r"there must be a file .*new, got a folder that is not read as a whole$"):
         inputs.read(config, tmp_path / "new", "ignored")
     (tmp_path / "new/pos/1.txt").write_text("a film")
     (record,), _ = inputs.read(config, tmp_path / "new", "ignored")

@@ -90,7 +90,7 @@ _BATCH_SIZE = 1000
 _LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 """The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
 _TEXTS = frozenset({"text", "first", "second"})
-"""The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
+"""The uses of columns whose null is an empty text; a question must have both of its texts."""
 _LISTS = frozenset({"words", "groups", "time"})
 """The uses of columns whose values need not be strings."""
 
@@ -256,7 +256,7 @@ def read_named_rows(
     """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
-    texts = [used[use] for use in _TEXTS & used.keys()] if labels == "read" else []
+    texts = [used[use] for use in _TEXTS & used.keys()]
     for line, row in rows:
         if not isinstance(row, dict):
             yield Bad(line, "a JSON object", shown(row))
