@@ -20,7 +20,7 @@ from analysis.figures.differences import forests, ranks, ranks_of
 from analysis.figures.paper import signs_of_dsc
 from analysis.figures.precision_recall import planes, pr_curves
 from analysis.figures.reliability import reliability
-from analysis.figures.settings import parallel_coordinates, slices
+from analysis.figures.settings import slices
 from analysis.figures.sweep import best_so_far, importance
 from analysis.frames import Findings, of_kind
 from analysis.origin import Origin, origins
@@ -73,7 +73,6 @@ _FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
     tversky_alpha,
     best_so_far,
     slices,
-    parallel_coordinates,
     importance,
     training_curves,
     signs_of_dsc,

@@ -1,4 +1,4 @@
-"""Figures of the settings that a sweep searched: slices, and parallel coordinates.
+"""Slices: the score of the trials of a sweep by each setting that it searched.
 
 Those of `optuna.visualization.matplotlib` were drawn beside these for a sweep of four losses, each with settings of its
 own, and not used: in the width of a page their eleven panels and axes overlap, they show neither the losses nor the
@@ -7,14 +7,13 @@ trials that were stopped early, and they set a style of their own.
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, log
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from math import ceil
+from typing import TYPE_CHECKING, Any, Final
 
-from analysis.figures.base import INK, QUIET, Figure, Look, label_score, looks_of, on_hover, panels_of
+from analysis.figures.base import INK, Figure, Look, label_score, looks_of, on_hover, panels_of
 from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, has_objectives, of_kind, parent_tag
@@ -31,17 +30,11 @@ _SPREAD: Final = 0.32
 """Trials with the same choice are spread over this share of the distance to the next choice, to each side."""
 _COLUMNS: Final = 3
 """Panels of slices beside each other."""
-_NUM_BEST: Final = 5
-"""Trials whose lines are in colour."""
-_NUM_LINES: Final = 300
-"""Lines that are drawn: those of the best trials."""
-_NOT_SEARCHED: Final = -0.07
-"""The place of trials that did not search a setting, beside its axis from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class _SettingsFigure(Figure):
-    """The scored trials of a sweep, and what they searched.
+class _Slices(Figure):
+    """The score of each trial by each setting alone, with a panel for each setting.
 
     Attributes:
         trials: The best first, as the table of the best trials ranks them.
@@ -56,7 +49,7 @@ class _SettingsFigure(Figure):
 
     @property
     def alt(self) -> str:
-        shown, best = self._score_format, self.trials[0]
+        shown, best = ScoreFormat.of(self.metric, (trial.score for trial in self.trials)), self.trials[0]
         values = [
             f"{each.path} {_shown_value(value)}" for each in self.settings if (value := each.values[0]) is not None
         ]
@@ -64,15 +57,6 @@ class _SettingsFigure(Figure):
             f"{self.title}: the best of {len(self.trials)} trials has {shown.heading(self.metric)} "
             f"{shown.show(best.score)} with {', '.join([f'loss {best.loss}', *values])}."
         )
-
-    @property
-    def _score_format(self) -> ScoreFormat:
-        return ScoreFormat.of(self.metric, (trial.score for trial in self.trials))
-
-
-@dataclass(frozen=True)
-class _Slices(_SettingsFigure):
-    """The score of each trial by each setting alone, with a panel for each setting."""
 
     @property
     def caption(self) -> str:
@@ -133,115 +117,24 @@ class _Slices(_SettingsFigure):
 
 
 def slices(findings: Findings) -> list[Figure]:
-    """The slices of a sweep with at least two scored trials and a setting of several values."""
-    return _made(_Slices, findings, "slices", "The score by each searched setting")
+    """The slices of a sweep with at least two scored trials and a setting of several values.
 
-
-@dataclass(frozen=True)
-class _ParallelCoordinates(_SettingsFigure):
-    """A line for each trial through its settings down to its score."""
-
-    @property
-    def rows(self) -> tuple[Setting, ...]:
-        """The settings, before them the loss where the sweep chose it, and the score at the end."""
-        names = tuple(trial.loss for trial in self.trials)
-        loss = [Setting("loss", "choice", names)] if len(set(names)) > 1 else []
-        factor = 100 if self._score_format.percent else 1
-        scores = tuple(factor * trial.score for trial in self.trials)
-        return (*loss, *self.settings, Setting(self._score_format.heading(self.metric), "linear", scores))
-
-    @property
-    def has_gaps(self) -> bool:
-        return any(None in setting.values for setting in self.settings)
-
-    @property
-    def caption(self) -> str:
-        first = f" (the {_NUM_LINES} best)" if len(self.trials) > _NUM_LINES else ""
-        dash = " At the dash left of an axis: trials without the setting." if self.has_gaps else ""
-        several = f"the {_NUM_BEST} best trials" if len(self.trials) > _NUM_BEST else "the best trials"
-        return (
-            f"A line for each trial{first} through the values of its settings down to its score. In colour: {several}, "
-            f"thick the first one, as the table ranks them.{dash}{self.left_out}"
-        )
-
-    @property
-    def height(self) -> float:
-        return 0.5 + 0.5 * len(self.rows)
-
-    def draw(self, canvas: Canvas) -> None:
-        from matplotlib.collections import LineCollection
-
-        axes = canvas.subplots()
-        shares_TR = zip(*map(_shares, self.rows), strict=True)
-        lines = [[*zip(shares_R, range(len(self.rows)), strict=True)] for shares_R in shares_TR]
-        others = lines[_NUM_BEST:_NUM_LINES]
-        # Many lines at the opacity that a few need would fill the axes.
-        alpha = max(0.12, min(0.5, 20 / max(1, len(others))))
-        axes.add_collection(LineCollection(others, colors=QUIET, lw=0.6, alpha=alpha, zorder=1))
-        looks = looks_of(trial.loss for trial in self.trials)
-        best = [*enumerate(zip(lines, self.trials, strict=False))][:_NUM_BEST]
-        for rank, (line, trial) in reversed(best):
-            x, y = zip(*line, strict=True)
-            (drawn,) = axes.plot(x, y, color=looks[trial.loss].color, lw=1.1 if rank else 2.6, zorder=3)
-            on_hover(drawn, f"trial {trial.number}, {trial.loss}")
-        for row, setting in enumerate(self.rows):
-            _draw_axis(axes, row, setting)
-        axes.set_yticks(range(len(self.rows)), [_in_lines(setting.path) for setting in self.rows])
-        axes.set(
-            xlim=(_NOT_SEARCHED - 0.03 if self.has_gaps else -0.02, 1.02), ylim=(len(self.rows) - 0.45, -0.3), xticks=[]
-        )
-        axes.get_yticklabels()[-1].set_fontweight("bold")
-        axes.tick_params(axis="y", length=0)
-        axes.spines[:].set_visible(False)
-
-
-def parallel_coordinates(findings: Findings) -> list[Figure]:
-    """The lines of a sweep with at least two scored trials and a setting of several values."""
-    return _made(_ParallelCoordinates, findings, "parallel_coordinates", "The settings of the best trials")
-
-
-_Kind = TypeVar("_Kind", _Slices, _ParallelCoordinates)
-
-
-def _made(kind: type[_Kind], findings: Findings, name: str, title: str) -> list[Figure]:
-    """The figure of this kind; none for a search for several objectives, of which no trial is the best one."""
+    None for a search for several objectives, of which no trial is the best one.
+    """
     if len(findings.ranked) < 2 or has_objectives(findings.frame):
         return []
     trials = of_kind(findings.frame, "trial")
     metric = parent_tag(findings.frame, schema.METRIC)
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
-    candidates, fewer = every, "fewer trials"
-    if kind is _ParallelCoordinates:
-        # In the settings of other losses than those of the best trials, all lines in colour would lie at the dash.
-        candidates = [each for each in every if any(value is not None for value in each.values[:_NUM_BEST])]
-        fewer = f"none of the {_NUM_BEST} best trials or by fewer trials"
     # The sort is stable: of settings that equally many trials searched, the first of the space.
-    most = sorted(candidates, key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
+    most = sorted(every, key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
     if not most:
         return []
     others = ", ".join(setting.path for setting in every if setting not in most)
-    left_out = f" Left out, searched by {fewer}: {others}." if others else ""
+    left_out = f" Left out, searched by fewer trials: {others}." if others else ""
     ranked, drawn = (by_id[id_] for id_ in findings.ranked), (setting for setting in every if setting in most)
-    return [kind(name, title, metric, tuple(ranked), tuple(drawn), left_out)]
-
-
-def _draw_axis(axes: Axes, row: int, setting: Setting) -> None:
-    text: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": 6.5, "zorder": 4}
-    if setting.scale == "choice":
-        num = len(setting.choices)
-        for number, choice in enumerate(setting.choices):
-            sides = [(number + 0.5 + side * _SPREAD) / num for side in (-1, 1)]
-            axes.plot(sides, [row, row], color=INK, lw=1.5, solid_capstyle="butt", zorder=2)
-            axes.text((number + 0.5) / num, row + 0.1, _shown_value(choice).replace("_", "\n"), **text)
-    else:
-        axes.plot([0, 1], [row, row], color=INK, lw=0.6, zorder=2)
-        for tick in _ticks(setting):
-            share = _share(setting, tick)
-            axes.plot([share, share], [row, row + 0.07], color=INK, lw=0.6, zorder=2)
-            axes.text(share, row + 0.1, _shown_number(tick), **text)
-    if None in setting.values:
-        axes.plot([_NOT_SEARCHED - 0.012, _NOT_SEARCHED + 0.012], [row, row], color=INK, lw=1.5, zorder=2)
+    return [_Slices("slices", "The score by each searched setting", metric, tuple(ranked), tuple(drawn), left_out)]
 
 
 def _positions(setting: Setting) -> list[float | None]:
@@ -256,31 +149,12 @@ def _positions(setting: Setting) -> list[float | None]:
     ]
 
 
-def _shares(setting: Setting) -> list[float]:
-    """The positions of the trials on an axis from 0 to 1."""
-    return [_NOT_SEARCHED if position is None else _share(setting, position) for position in _positions(setting)]
-
-
-def _share(setting: Setting, position: float) -> float:
-    if setting.scale == "choice":
-        return (position + 0.5) / len(setting.choices)
-    low, high = _ends(setting)
-    if setting.scale == "log":
-        return log(position / low) / log(high / low)
-    return (position - low) / (high - low) if high > low else 0.5
-
-
-def _ends(setting: Setting) -> tuple[float, float]:
-    """The lowest and the highest value of a numeric setting."""
-    numbers = [value for value in setting.values if isinstance(value, int | float)]
-    return min(numbers), max(numbers)
-
-
 def _ticks(setting: Setting) -> list[float]:
     """Round numbers within the range of a numeric setting."""
     from matplotlib.ticker import LogLocator, MaxNLocator
 
-    low, high = _ends(setting)
+    numbers = [value for value in setting.values if isinstance(value, int | float)]
+    low, high = min(numbers), max(numbers)
     # Between the decades too where there are few of them.
     decades = LogLocator(subs=(1, 3) if high < 1000 * low else (1,), numticks=8)
     locator = decades if setting.scale == "log" else MaxNLocator(4)
@@ -298,9 +172,3 @@ def _shown_number(value: float) -> str:
         return f"{value:g}"
     mantissa, _, exponent = f"{value:.2e}".partition("e")
     return f"{float(mantissa):g}e{int(exponent)}"
-
-
-def _in_lines(path: str) -> str:
-    """A path in lines of at most 30 letters, broken after dots."""
-    lines = textwrap.wrap(path.replace(".", ". "), 30, break_long_words=False, break_on_hyphens=False)
-    return "\n".join(line.replace(". ", ".") for line in lines)

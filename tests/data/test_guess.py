@@ -240,10 +240,9 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     # The predictions of a user whose rows have ids had numbers of lines.
     "ids.jsonl": (
         "\n".join(
-            json.dumps({"id_of": "x", "ticket_id": f"T{n}", "text": t, "label": y})
-            for n, (t, y) in enumerate(rows("a", "b"))
+            json.dumps({"id_of": "x", "ticket_no": n, "text": t, "label": y}) for n, (t, y) in enumerate(rows("a", "b"))
         ),
-        {"jsonl": {"columns": {"text": TEXT | {"id": "ticket_id"}}}},
+        {"jsonl": {"columns": {"text": TEXT | {"id": "ticket_no"}}}},
         {"text_classification": {}},
     ),
 }

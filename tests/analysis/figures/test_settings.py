@@ -5,19 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from matplotlib.figure import Figure as Canvas
 
-from analysis.figures.settings import (
-    _NOT_SEARCHED,
-    _NUM_BEST,
-    _NUM_SETTINGS,
-    _ParallelCoordinates,
-    _shown_number,
-    _Slices,
-    parallel_coordinates,
-    slices,
-)
+from analysis.figures.settings import _NUM_SETTINGS, _shown_number, _Slices, slices
 from analysis.frames import Findings
 from tests.analysis.frames import study, sweep
 
@@ -40,7 +30,7 @@ def conditional() -> Findings:
     )
 
 
-def drawn(figure: _Slices | _ParallelCoordinates) -> Canvas:
+def drawn(figure: _Slices) -> Canvas:
     canvas = Canvas()
     figure.draw(canvas)
     return canvas
@@ -72,22 +62,6 @@ def test_trials_are_ranked_and_a_setting_of_one_loss_has_the_trials_of_that_loss
     assert sorted(points) == [[1.0, 0.5], [4.0, 0.7]]
 
 
-def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
-    """Finds axes that are turned round, a log axis in linear parts, and lines that skip a setting."""
-    (figure,) = parallel_coordinates(conditional())
-    assert isinstance(figure, _ParallelCoordinates)
-    assert [row.path for row in figure.rows] == ["loss", "loss.dice.gamma", "lr", "schedule", "dev/f1 (%)"]
-    (axes,) = drawn(figure).axes
-    first = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 4,"))
-    assert first.get_ydata().tolist() == [0, 1, 2, 3, 4]  # type: ignore[union-attr]
-    _, gamma, lr, schedule, score = first.get_xdata().tolist()  # type: ignore[union-attr]
-    assert (lr, gamma, score) == pytest.approx((0.5, 1, 0.5))
-    assert 0 < schedule < 0.5
-    best = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 3,"))
-    assert best.get_xdata()[1] == _NOT_SEARCHED  # type: ignore[index]
-    assert best.get_linewidth() > first.get_linewidth()
-
-
 def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> None:
     """Finds figures that grow without end, and settings left out without a word."""
     many: dict[str, Any] = {f"p{number:02d}": number for number in range(_NUM_SETTINGS)}
@@ -100,24 +74,13 @@ def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> 
     assert figure.caption.endswith("Left out, searched by fewer trials: rare.")
 
 
-def test_the_best_trials_are_emphasised_and_the_others_stay_behind() -> None:
-    """Finds lines in the colour of the best for all trials."""
-    (figure,) = parallel_coordinates(sweep([trial(0.1 * number, lr=number) for number in range(1, 9)]))
-    assert isinstance(figure, _ParallelCoordinates)
-    (axes,) = drawn(figure).axes
-    assert len([line for line in axes.lines if line.get_gid()]) == _NUM_BEST
-    (others,) = axes.collections
-    assert len(others.get_paths()) == 8 - _NUM_BEST
-    assert "the 5 best trials" in figure.caption
-
-
 def test_without_two_scored_trials_or_a_setting_that_varies_there_is_no_figure() -> None:
     assert slices(sweep([trial(0.5, lr=1.0), trial(None, lr=2.0)])) == []
     assert slices(sweep([trial(0.5, lr=1.0), trial(0.6, lr=1.0)])) == []
     several = replace(conditional(), frame=conditional().frame.assign(**{"tags.objectives": "dev/recall -dev/loss"}))
-    assert slices(several) == parallel_coordinates(several) == [], "no trial is the best one"
+    assert slices(several) == [], "no trial is the best one"
     assert slices(sweep([])) == slices(study([{"arm": "plain", "seed": 1}])) == []
-    assert len(parallel_coordinates(sweep([trial(0.5, lr=1.0), trial(0.5, lr=2.0)]))) == 1
+    assert len(slices(sweep([trial(0.5, lr=1.0), trial(0.5, lr=2.0)]))) == 1
 
 
 def test_ticks_are_written_in_few_letters() -> None:
