@@ -112,11 +112,11 @@ def _headline(made: Decision) -> str:
 
 
 def _excluded(made: Decision) -> str:
-    """The gain that no arm can have, as the end of a clause; empty if some arm could not be tested."""
+    """The gain that no arm can have, as the end of a clause; empty if an arm could not be tested, or all are worse."""
     known = [arm.decisive for arm, _ in made.standings if arm.decisive]
     highest = max((0.0, *(each.gain.high for each in known)), key=lambda gain: (math.isnan(gain), gain))
-    # To exclude a gain of a good part of all that is possible says nothing.
-    if not known or not highest <= 0.1 * _bound(made):
+    # To exclude a gain of a good part of all that is possible says nothing, and arms that are all worse are named.
+    if not 0 < highest <= 0.1 * _bound(made):
         return ""
     return f", nor by more than {made.comparison.score_format.show(highest)}{_where(made)}"
 

@@ -211,6 +211,7 @@ def test_the_smallest_difference_that_matters() -> None:
         ((0.007, 0.019), "1", "winner", "Better, but not shown to be by more than 1: dice."),
         ((-0.004, 0.02), "1", "open", "No worse than plain by more than 1: dice."),
         ((-0.004, 0.012), None, "open", "No arm is shown to be better than plain, nor by more than 1.0"),
+        ((-0.03, -0.032), None, "settled", "No arm is shown to be better than plain; worse: dice -3.10"),
     ):
         made = of({"plain": plain, "dice": shifted(plain, *shifts)}, care=care)
         assert made.outcome == outcome
