@@ -274,9 +274,8 @@ def _print_experiments(experiments: list[Experiment]) -> None:
         (
             experiment.name,
             experiment.kind,
-            ", ".join(
-                f"{num} {_STATES.get(status.lower(), status.lower())}" for status, num in experiment.runs.items()
-            ),
+            ", ".join(f"{num} {_STATES.get(status.lower(), status.lower())}" for status, num in experiment.runs.items())
+            or "none yet",
             "" if experiment.best is None else f"{experiment.metric} {experiment.best:.4f}",
             (experiment.began or "").replace("T", " ")[:16],
         )
