@@ -32,12 +32,12 @@ from dice_ray import api
 from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
-from dice_ray.cli.results import _print_runs
+from dice_ray.cli.results import _print_experiments, _print_runs
 from dice_ray.run.signals import interrupt
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.overview import ComparedRun
+from dice_ray.tuning.overview import ComparedRun, Experiment
 from tests.models.hub_server import logged_in
 from tests.standing import standing
 
@@ -647,7 +647,7 @@ def test_scores_at_a_threshold_that_predictions_do_not_use_are_marked(
         scores = SimpleNamespace(metrics=metrics | {"threshold_used": used}, items=(), collapsed=False)
         monkeypatch.setattr(api, "evaluate", lambda scores=scores, **_: api.Scored("mine", "test", scores, None))
         lines = run("evaluate", "mine").stdout.splitlines()
-        assert [line.split()[0] for line in lines if "tuned on 3 positives of dev, not used" in line] == marked
+        assert [line.split()[0] for line in lines if "tuned on 3 positives of dev, predictions use 0.5" in line] == marked
 
 
 def test_defaults_of_runs_trained_alone_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
@@ -658,6 +658,11 @@ def test_defaults_of_runs_trained_alone_are_left_out(capsys: pytest.CaptureFixtu
         _print_runs([ComparedRun(name, "killed", "dev/f1", 0.5, 1, params, None)])
         _, *row = capsys.readouterr().out.splitlines()
         assert " ".join(row).split() == [name, "interrupted", "0.5000", "1", *shown.split()]
+
+
+def test_an_experiment_that_was_stopped_before_its_first_run_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_experiments([Experiment("search", "sweep", {}, None, None, None)])
+    assert capsys.readouterr().out.splitlines()[1].split() == ["search", "sweep", "none", "yet"]
 
 
 @pytest.mark.parametrize("experiment", ["nothing", "another"])
