@@ -386,4 +386,4 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
 
 def _holm_of_compared(differences: Sequence[Difference]) -> list[Difference]:
     compared = iter(holm_of(moderated([each for each in differences if each.interval.num >= FEW_SEEDS])))
-    return [next(compared) if each.interval.num >= FEW_SEEDS else each for each in differences]
+    return [next(compared) if each.interval.num >= FEW_SEEDS else replace(each, p=math.nan) for each in differences]

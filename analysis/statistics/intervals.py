@@ -42,10 +42,10 @@ class StandardError:
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference over shared seeds; `p` is NaN if it cannot be tested, and then the interval has no bounds.
+    """A mean difference over shared seeds; `p` is NaN if it is not tested. Without spread the interval has no bounds.
 
     Attributes:
-        interval: It excludes 0 exactly if `p` is at most `ALPHA`, before and after a correction.
+        interval: It excludes 0 exactly if a `p` is at most `ALPHA`, before and after a correction.
         p: The largest p value of the t tests with these standard errors, over all looks.
         errors: The interval is the widest of theirs. The last one is that over seeds.
         bound: The largest difference that is possible; 1 for shares, 2 for MCC.
