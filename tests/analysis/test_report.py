@@ -9,7 +9,7 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,14 +146,12 @@ def test_arms_by_their_mean_each_against_the_baseline(reports: dict[str, Report]
 
 
 def test_p_is_corrected_over_the_rows_with_enough_seeds(reports: dict[str, Report]) -> None:
-    def p(scores: Sequence[float], baseline: Sequence[float]) -> float:
-        return float(stats.ttest_rel(scores, baseline, nan_policy="omit").pvalue)
-
-    dice, focal = (p(F1[name], F1["cross_entropy"]) for name in ("dice", "focal"))
+    p = float(stats.ttest_rel(F1["dice"], F1["cross_entropy"]).pvalue)
     arms = rows(reports["study"], "comparison")
-    # An arm that collapsed with each seed has a sign test in place of a t test; the tuned threshold is not tested.
-    assert [arms[name]["holm_p"] for name in ("dice", "focal")] == pytest.approx([2 * dice, focal])
-    assert pd.isna([arms[name]["holm_p"] for name in (NASTY, "dice (tuned threshold)")]).all()
+    # An arm that collapsed with each seed has a sign test in place of a t test. Not tested: the tuned threshold, and
+    # focal, which has too few seeds.
+    assert arms["dice"]["holm_p"] == pytest.approx(2 * p)
+    assert pd.isna([arms[name]["holm_p"] for name in ("focal", NASTY, "dice (tuned threshold)")]).all()
     assert math.isnan(arms["cross_entropy"]["holm_p"])
     assert math.isnan(arms["constant predictor"]["holm_p"])
 
