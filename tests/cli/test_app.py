@@ -647,7 +647,7 @@ def test_scores_at_a_threshold_that_predictions_do_not_use_are_marked(
         scores = SimpleNamespace(metrics=metrics | {"threshold_used": used}, items=(), collapsed=False)
         monkeypatch.setattr(api, "evaluate", lambda scores=scores, **_: api.Scored("mine", "test", scores, None))
         lines = run("evaluate", "mine").stdout.splitlines()
-        assert [line.split()[0] for line in lines if "of dev, predictions use 0.5" in line] == marked
+        assert [line.split()[0] for line in lines if "3 positives of dev, predictions use 0.5" in line] == marked
 
 
 def test_defaults_of_runs_trained_alone_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:

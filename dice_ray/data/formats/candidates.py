@@ -38,7 +38,6 @@ _GROUPS: Final = re.compile(
     "(user|customer|client|patient|author|speaker|doc|document|article|thread|conversation|session)([ _-]?(id|name))?"
 )
 _MAX_LABELS: Final = 200
-_IDS: Final = ("id", "_no", "_number", "_key")
 ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
 
@@ -63,7 +62,9 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
         raise UnknownNameError("column", missing[0], known)
     values = {column: cells for column, cells in values.items() if str(column) not in given.splits.values()}
     # Named as one of ids, with another value in each row.
-    named_id = [column for column in values if str(column).lower().endswith(_IDS) and str(column) not in given.columns]
+    named_id = [
+        column for column in values if str(column).lower().endswith(("id", "_no")) and str(column) not in given.columns
+    ]
     ids = [column for column in named_id if len({str(cell) for cell in values[column]}) == len(rows)]
     ids = ids if given.id is None else [known[given.id]]
     id_: Nested = {"id": ids[0]} if ids else {}
