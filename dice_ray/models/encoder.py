@@ -166,9 +166,15 @@ class EncoderWithHeads(nn.Module):
         self.load_state_dict({**kept, **weights})
 
     def forward(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The logits of each term; heads read positions from the targets, never the labels."""
+        """The logits of each term; heads read positions from the targets, never the labels.
+
+        Under autocast the encoder alone computes in half precision: bf16 logits would be multiples of 1/64 to 1/16, and
+        the scores of many items equal.
+        """
         hidden_BLH = self.encoder(**{name: inputs[name] for name in inputs if name in self.accepted}).last_hidden_state
-        return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+        with torch.autocast(hidden_BLH.device.type, enabled=False):
+            hidden_BLH = hidden_BLH.to(torch.promote_types(hidden_BLH.dtype, torch.float32))
+            return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
 
     @torch.no_grad()
     def blank_logits(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:

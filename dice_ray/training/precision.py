@@ -1,6 +1,6 @@
 """The device and the precision of a run; `auto` times a matrix product and chooses the fastest precision.
 
-The encoder runs under autocast; weights, logits, losses and the optimizer are fp32 in any case.
+The encoder runs under autocast; weights, heads, losses and the optimizer are fp32 in any case.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def forward(model: EncoderWithHeads, batch: Batch, numerics: Numerics) -> Logits
     """The logits of a batch, at least fp32 whatever the encoder's precision."""
     with torch.autocast(numerics.device.type, _TYPES[numerics.precision], enabled=numerics.precision != "fp32"):
         logits: Logits = model(batch.inputs, batch.targets)
-    return {name: each.to(torch.promote_types(each.dtype, torch.float32)) for name, each in logits.items()}
+    return logits
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:

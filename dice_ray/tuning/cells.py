@@ -73,7 +73,9 @@ def identity(values: Flat, code: Mapping[str, str], content: str) -> str:
     for path in address_paths():
         if (address := values.get(path, "")) in code:
             decisive[path] = f"{address.rpartition(':')[2]} {code[address]}"
-    parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
+    # In half precision one more: since version 3, heads compute in fp32 there too.
+    version = RESULTS_VERSION + (values.get("training.precision") in ("bf16", "fp16"))
+    parts = json.dumps([decisive, content, version], sort_keys=True)
     return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 

@@ -16,6 +16,7 @@ from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
 from dice_ray.settings import Branch, Choice, Settings
 from dice_ray.tasks.text_classification import SentencePairConfig
 from dice_ray.tuning.addresses import address_paths
+from dice_ray.tuning.cells import identity
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.study import StudyPlan, Variant
@@ -245,6 +246,11 @@ def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: py
     before = {cell.id for cell in study().grid().cells}
     monkeypatch.setattr("dice_ray.tuning.cells.RESULTS_VERSION", 0)
     assert not before & {cell.id for cell in study().grid().cells}
+
+
+def test_cells_in_half_precision_run_again_whose_heads_were_rounded() -> None:
+    assert identity({"training.precision": "fp32"}, {}, "") == "f35a04640801"
+    assert identity({"training.precision": "bf16"}, {}, "") != "2c0e518e0893"
 
 
 def test_arms_that_run_the_same_or_cannot_run_are_all_named() -> None:
