@@ -31,6 +31,8 @@ class DecisionFacts:
         thresholds: The mean threshold of each arm, where there is one.
         kept: What it promises within the limit as it is on test, by arm.
         missed: In how many runs that is beyond the limit, by arm.
+        unused: In how many runs `predict` uses the untuned threshold by default, by arm, where there are any: dev has
+            few positives, or shows no gain.
     """
 
     has_threshold: bool
@@ -42,6 +44,7 @@ class DecisionFacts:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     kept: Mapping[str, Interval] = field(default_factory=dict)
     missed: Mapping[str, int] = field(default_factory=dict)
+    unused: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, cells: pd.DataFrame, metric: str) -> DecisionFacts:
@@ -60,6 +63,9 @@ class DecisionFacts:
                 "missed": f"{split}/target_missed",
             }.items()
         }
+        tuned = metric_values(cells, schema.threshold_metric(metric))
+        used = metric_values(cells, f"{schema.threshold_metric(metric)}_used")
+        is_unused = used.notna() & (used != tuned)
         ratio = test_per_train(cells)
         return cls(
             any(map(len, by_arm["threshold"].values())),
@@ -71,6 +77,7 @@ class DecisionFacts:
             {arm: float(of.mean()) for arm, of in by_arm["threshold"].items() if len(of)},
             {arm: t_interval(of.tolist(), ratio) for arm, of in by_arm["kept"].items() if len(of)},
             {arm: int((of > 0).sum()) for arm, of in by_arm["missed"].items() if promised and len(of)},
+            {str(arm): int(num) for arm, num in is_unused.groupby(cells["arm"]).sum().items() if num},
         )
 
     def words(self, arm: str) -> str:

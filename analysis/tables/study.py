@@ -11,7 +11,7 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.decisions import DecisionFacts
 from analysis.formats import PERCENT, ScoreFormat, named, on_place
-from analysis.frames import Findings, metric_values, tag_values
+from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
@@ -192,10 +192,6 @@ def _notes(compared: Comparison) -> Iterator[str]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
     if any(not arm.is_primary for arm in compared.arms):
         yield f"Scores {_other_threshold(compared)} are shown and not compared."
-        threshold = schema.threshold_metric(compared.metric)
-        tuned, used = (metric_values(compared.cells, name) for name in (threshold, f"{threshold}_used"))
-        if num := int((used.notna() & (used != tuned)).sum()):
-            yield f"Predictions of {counted(num, 'run')} use no tuned threshold: dev has few positives or no gain."
     if any(arm.pr_auc for arm in compared.arms):
         yield (
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "

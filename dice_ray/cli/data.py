@@ -28,16 +28,12 @@ def init(given: Arguments, as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
-    print_text(str(starter.inspection.load))  # first, as it opens with the warning of too few items
-    typer.echo(f"Guessed from {given['file']}:")
-    for path, reason in starter.why.items():
-        print_text(f"  {path}: {reason}")
+    print_text(starter.text)
     typer.echo("The first records:")
     for record in starter.first:
         # Each value is cut by itself, as the labels come after the texts.
         values = ", ".join(f"{key.name}={shown(getattr(record, key.name))}" for key in fields(record) if key.repr)
         print_text(f"  {type(record).__name__}({values})")
-    print_text(starter.imbalance)
     typer.echo(f"Written: {preset}")
     own_splits = [] if "test" in starter.inspection.splits else ["--set", "data.test_share=0.2"]
     study = ["ablate", "loss_comparison", "--data", str(preset), "--name", api.valid_name(Path(preset).stem)]

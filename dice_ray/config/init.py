@@ -33,8 +33,8 @@ _MIN_POSITIVES = 400
 """Positives in all epochs: with 52 of them in 1,800 rows, F1 on test was 50 after 4 epochs and 79 after 8."""
 _MAX_EPOCHS = 20
 _NUM_SHOWN = 3
-_WIDTH = 111
-"""Of the comments, in letters: the indent and the text."""
+_WIDTH = 98
+"""Of the comments after `# `, in letters: the preset is printed too, on a screen of 100."""
 _HUB = "hub"
 """The source of folders that `datasets` reads."""
 _BALANCED = 1.5
@@ -49,14 +49,12 @@ class Starter:
         text: The preset, with comments.
         why: The reasons for the guesses, by path; also written as comments.
         first: The first records, as the reader returns them.
-        imbalance: A sentence on the imbalance of the training split.
     """
 
     text: str
     guess: Guess
     why: dict[str, str]
     first: tuple[Record, ...]
-    imbalance: str
     inspection: Inspection
 
 
@@ -125,11 +123,10 @@ def start(
         reasons = {path: reason.replace(ID_NOTE, not_read) for path, reason in reasons.items()}
     why = {path: reason for path, reason in reasons.items() if writes(values, path.split("."))}
     imbalance = _imbalance(inspection, config.task.positive_label())
-    load_report = replace(splits.report, unseen=inspection.load.unseen)
-    head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(load_report).splitlines()]
+    head = [f"Guessed by `dice-ray init` from {file.name}.", *str(inspection.load).splitlines(), imbalance]
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
-    return Starter(text, guessed, why, tuple(splits.train[:_NUM_SHOWN]), imbalance, inspection)
+    return Starter(text, guessed, why, tuple(splits.train[:_NUM_SHOWN]), inspection)
 
 
 def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:

@@ -66,13 +66,18 @@ def table(file: str, num_rows: int, *, positive: int = 5, label: str = "label") 
     return Path(file)
 
 
+def commented(text: str) -> str:
+    """On one line, without the signs of comments."""
+    return " ".join(text.replace("# ", "").split())
+
+
 def test_a_guessed_preset_is_trained_as_it_is() -> None:
     starter, preset = api.init(table("train.tsv", 60), test=table("test.tsv", 20))
     assert preset == Path("train.yaml")
     train = starter.inspection.splits["train"]
     assert train.negatives + train.positives == 54, "a tenth of 60 is dev"
-    assert f"{train.negatives} negatives to {train.positives} positives" in starter.imbalance
-    assert starter.imbalance.endswith("('1' is positive).")
+    counts = f"{train.negatives} negatives to {train.positives} positives"
+    assert f"# Imbalance: {counts}, 3.91 to 1 ('1' is positive).\n" in starter.text
     result = dice_ray.train("train.yaml", {"training.epochs": 1})
     assert result.best.metric == "dev/f1_tuned"
     assert api.validate("train.yaml").task.positive == "1"  # type: ignore[union-attr]
@@ -164,13 +169,13 @@ def test_a_label_of_one_text_is_not_drawn_for_dev() -> None:
     assert inspection.splits["dev"].num_records == 8
 
 
-def test_too_few_items_of_the_rarest_class_are_the_first_line() -> None:
+def test_too_few_items_of_the_rarest_class_are_the_first_thing_said() -> None:
     Path("train.csv").write_text(
         "text,label\n" + "".join(f"a thing number {n},{'yes' if n % 20 == 0 else 'no'}\n" for n in range(600))
     )
-    printed = " ".join(CliRunner().invoke(app, ["init", "train.csv"]).output.split())
+    printed = commented(CliRunner().invoke(app, ["init", "train.csv"]).output)
     warning = "Warning: too few items of the rarest class: dev has 3 of 'yes', and with fewer than 20 a score"
-    assert printed.startswith(warning)
+    assert printed.startswith(f"Guessed by `dice-ray init` from train.csv. {warning}")
     assert warning in " ".join(CliRunner().invoke(app, ["inspect", "train.yaml"]).output.split())
 
 
@@ -435,13 +440,13 @@ def test_columns_of_groups_and_times_are_written_or_pointed_out() -> None:
     ]
     Path("a.csv").write_text("\n".join(["ref,user_id,created_at,text,bad", *rows]))
     _, preset = api.init("a.csv")
-    text = " ".join(line.strip().removeprefix("# ") for line in preset.read_text().splitlines())
+    text = commented(preset.read_text())
     assert "Splits can be drawn by `groups: user_id` or `time: created_at` beside `source`." in text
     assert api.validate(preset).data.split_columns() == {}
     printed = (
         CliRunner().invoke(app, ["init", "a.csv", "--overwrite", "--group", "user_id", "--time", "created_at"]).output
     )
-    lines = " ".join(printed.split())
+    lines = commented(printed)
     assert (
         "data: 175 train, 20 dev records (dev is the latest 0.1 of train by `created_at`, from 2024-01-19 on" in lines
     )
