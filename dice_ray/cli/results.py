@@ -46,8 +46,9 @@ def report(
     require: Annotated[
         str | None,
         typer.Option(
-            metavar="better|not-worse[:MARGIN]|different",
-            help="For CI: end with status 0 if a study shows this of its arms, 1 if not, 3 if it cannot say yet.",
+            metavar="VERDICT",
+            help="For CI: better, not-worse[:MARGIN] or different. Ends with status 0 if a study shows this of its "
+            "arms, 1 if not, 3 if it cannot say yet.",
         ),
     ] = None,
     predictions: Annotated[

@@ -94,18 +94,18 @@ def with_prior(decision: FittedDecision | None, prior: float | str, predicted: P
     before = decision.share
     if prior == "auto":
         after = estimated_prior(np.array([row[-1] for row in predicted.rows], dtype=float), before)
+        if not _LEAST_PRIOR < after < 1 - _LEAST_PRIOR:
+            raise InputError(
+                f"a share of positives estimated from the records must lie between 0 and 1, got {after:.3g} from "
+                f"{len(predicted.rows)}: their probabilities are not calibrated; give the share by --prior"
+            )
     else:
         try:
             after = float(prior)
         except (TypeError, ValueError):
             after = math.nan
-        if not 0 < after < 1:
+        if not _LEAST_PRIOR < after < 1 - _LEAST_PRIOR:
             raise InputError(f"a prior must be `auto` or a share of positives between 0 and 1, got {prior!r}")
-    if not _LEAST_PRIOR < after < 1 - _LEAST_PRIOR:
-        raise InputError(
-            f"the share of positives must lie between 0 and 1, and its estimate from {len(predicted.rows)} records is "
-            f"{after:.3g}: the probabilities are not calibrated for them; give the share itself"
-        )
     return replace(decision, prior=(before, after))
 
 

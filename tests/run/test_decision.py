@@ -41,7 +41,9 @@ def test_a_prior_that_is_no_share_is_refused(prior: Any) -> None:
 
 
 def test_an_estimate_that_calls_everything_positive_is_refused() -> None:
-    with pytest.raises(InputError, match="the probabilities are not calibrated for them; give the share itself"):
+    with pytest.raises(
+        InputError, match="got 1 from 2: their probabilities are not calibrated; give the share by --prior"
+    ):
         with_prior(DECISION, "auto", predicted([0.9, 0.8]))
 
 
