@@ -31,7 +31,7 @@ class TerminalScreen:
     - An evaluation of a run is a line that stays.
     - A step of a run redraws the last line, which is cleared at the end; in a pipe it prints a line every ten seconds.
     - The counts of a sweep or study redraw a line and a table of the trials that run, which stay at the end; in a pipe
-      they print the line whenever a trial has ended.
+      they print the line whenever a trial has ended, and every minute.
     - A text, as that Ray starts, is a line that stays.
     """
 
@@ -111,9 +111,9 @@ class TerminalScreen:
             self._live.transient = False
             self._live.update(Text("\n".join(lines)))  # a `Text`, as rich would take a value in brackets for markup
             return
-        num_ended = counts.done + counts.pruned + counts.failed
-        if num_ended != self._num_ended:
-            self._num_ended = num_ended
+        now, num_ended = time.monotonic(), counts.done + counts.pruned + counts.failed
+        if num_ended != self._num_ended or now - self._last_line >= 60:
+            self._num_ended, self._last_line = num_ended, now
             self._print(folded(_counts_line(counts)))
 
     def _print(self, line: str) -> None:

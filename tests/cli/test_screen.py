@@ -129,14 +129,17 @@ def test_a_tuned_f1_that_predictions_will_not_have_is_marked() -> None:
     assert pipe.getvalue().splitlines() == [line, mark, line, line]
 
 
-def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
+def test_a_pipe_gets_a_line_whenever_a_trial_has_ended_and_every_minute(clock: list[float]) -> None:
+    """Finds a log of long runs that says "0 running", as when Ray started, until the first run has ended."""
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:
-        for running, done in ((1, 0), (2, 0), (1, 1), (1, 1), (0, 2)):
+        for running, done, seconds in ((0, 0, 1), (1, 0, 59), (2, 0, 1), (1, 1, 1), (1, 1, 1), (0, 2, 1)):
             screen.show(counts(running=running, done=done))
+            clock[0] += seconds
     best = "best 0.5000 loss=[/x] training.lr=2"
     assert pipe.getvalue().splitlines() == [
-        f"    1 s  0 finished, 0 stopped early, 0 failed, 1 running of 2; {best}",
+        f"    1 s  0 finished, 0 stopped early, 0 failed, 0 running of 2; {best}",
+        f"    1 s  0 finished, 0 stopped early, 0 failed, 2 running of 2; {best}",
         f"    1 s  1 finished, 0 stopped early, 0 failed, 1 running of 2; {best}",
         f"    1 s  2 finished, 0 stopped early, 0 failed, 0 running of 2; {best}",
     ]
