@@ -138,8 +138,8 @@ def of_positive_class(
 ) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
     """The probability that each item is positive, from that of its label, and whether it is."""
     positives_N, of_label_N = _positives(items), items[column].to_numpy(float)
-    # Rounded to the stored digits: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
-    return np.where(positives_N, of_label_N, 1 - of_label_N).round(9), positives_N
+    # Rounded: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
+    return np.where(positives_N, of_label_N, 1 - of_label_N).round(15), positives_N
 
 
 def _positives(items: pd.DataFrame) -> NDArray[np.bool_]:

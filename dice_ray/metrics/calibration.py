@@ -75,9 +75,9 @@ def fit_calibration(
 ) -> Calibration:
     """The calibration with the lowest log loss (temperature) or squared error (isotonic) on dev.
 
-    One temperature is fitted for all classes, and needs few items; isotonic regression needs some hundred positives of
-    each class. No probability becomes more extreme than 1 / (items + 2). A class that all items have, or none, stays as
-    it is; without items, or with one class alone, everything does.
+    One temperature is fitted for all classes, and needs few items. Isotonic regression needs some hundred positives of
+    each class; it makes no probability more extreme than 1 / (items + 2). A class that all items have, or none, stays
+    as it is; without items, or with one class alone, everything does.
 
     Args:
         kind: of the calibration.
@@ -99,8 +99,12 @@ def fit_calibration(
         scaled_NC = Calibration(math.exp(log_temperature)).apply(probabilities_NC, exclusive=exclusive)
         return log_loss(scaled_NC, members_NC, exclusive=exclusive)
 
-    # Where dev is separated without an error the best temperature is 0, which would make all probabilities equal.
-    best = optimize.minimize_scalar(loss, bounds=(math.log(0.2), math.log(100)), method="bounded")
+    # Where dev is separated without an error the best temperature is 0, which would make all probabilities equal, as
+    # those beyond logits of 30 begin to be.
+    p_NC = np.asarray(probabilities_NC, dtype=np.float64)
+    largest = float(np.abs(np.log(p_NC + _SATURATED) - np.log(1 - p_NC + _SATURATED)).max())
+    bounds = (math.log(max(0.2, largest / 30)), math.log(100))
+    best = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     return Calibration(math.exp(best.x)) if best.fun < loss(0.0) else Calibration()
 
 

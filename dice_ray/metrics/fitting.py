@@ -156,13 +156,17 @@ def fit_threshold(
         limits = thresholds(numbers, labels)
         return Outcomes.of(probabilities_NC[items_N] > limits, gold_NC[items_N])
 
+    def value(outcomes: Outcomes) -> float:
+        # Where dev misses the limit, the value at the nearest threshold says nothing: a constant score has recall 1.
+        return 0.0 if rule.is_target and rule.misses(outcomes) else float(rule.value(outcomes))
+
     num_positive = int(gold_NC.sum())
     constant = Outcomes(num_positive, gold_NC.size - num_positive, 0, 0)
     return _decision(
         rule.metric,
         fit,
         outcome,
-        rule.value,
+        value,
         lambda numbers: numbers,
         {"threshold": UNTUNED_THRESHOLD},
         _folds(np.asarray(gold_NC.any(1)), groups),
@@ -298,12 +302,15 @@ def _best_no_answer_threshold(
 
 
 def fit_no_answer(
-    no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
+    no_answer: NDArray[np.floating],
+    scores: NDArray[np.floating],
+    answerable: NDArray[np.bool_],
+    groups: Sequence[str] | None = None,
 ) -> FittedDecision:
     """The no-answer threshold with the best mean score; `support` is the number of questions of the rarer kind.
 
-    It is used only if it scores better than 0 and than leaving every question unanswered. Arguments as in
-    `_best_no_answer_threshold`.
+    It is used only if it scores better than 0 and than leaving every question unanswered. `groups` are those of
+    questions that belong together, the other arguments as in `_best_no_answer_threshold`.
     """
 
     def fit(items_N: NDArray[np.bool_]) -> float:
@@ -320,7 +327,7 @@ def fit_no_answer(
         lambda total: total / num,
         lambda threshold: {"threshold": threshold},
         UNTUNED_NO_ANSWER,
-        _folds(answerable),
+        _folds(answerable, groups),
         min(int(answerable.sum()), int((~answerable).sum())),
         least=float((~answerable).sum()) / num,
     )

@@ -11,7 +11,7 @@ import numpy as np
 from dice_ray.errors import InputError, counted
 from dice_ray.metrics.calibration import estimated_prior
 from dice_ray.metrics.decisions import NUM_FOLDS, UNTUNED_THRESHOLD, FittedDecision
-from dice_ray.metrics.rules import RecallRule, Rule
+from dice_ray.metrics.rules import RateRule, RecallRule, Rule
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.tasks.text_classification import TextClassificationConfig
@@ -78,19 +78,28 @@ def _uncertain(decision: FittedDecision, task: TaskBranch) -> str:
     return f", which needs {rule.least_positives():g} to show the limit with certainty: {predicted} predicted positive"
 
 
-def with_prior(decision: FittedDecision | None, prior: float | str, predicted: Predictions) -> FittedDecision:
+def with_prior(
+    decision: FittedDecision | None, prior: float | str, predicted: Predictions, task: TaskBranch | None = None
+) -> FittedDecision:
     """The decision with probabilities corrected to the share of positives where they are used.
 
     Args:
         decision: Of the predictions.
         prior: That share, or `auto` to estimate it from the predictions.
         predicted: The predictions without correction.
+        task: For what the threshold was fitted, unless it is a number that was given.
 
     Raises:
-        InputError: The task has no positive class, or the share is none.
+        InputError: The task has no positive class, or the share is none; or the threshold keeps a recall or a rate.
     """
     if decision is None or decision.share is None or not isinstance(predicted, TablePredictions):
         raise InputError("a prior must be for a task with a positive label (task.text_classification.positive)")
+    rule = task.rule() if isinstance(task, TextClassificationConfig) else None
+    if decision.is_used and isinstance(rule, RecallRule | RateRule):
+        raise InputError(
+            f"a prior must be for a decision whose threshold it keeps right, got task.text_classification.decision="
+            f"{rule.name}: corrected probabilities would miss its limit; leave --prior out, or give --threshold NUMBER"
+        )
     before = decision.share
     if prior == "auto":
         after = estimated_prior(np.array([row[-1] for row in predicted.rows], dtype=float), before)
@@ -118,6 +127,8 @@ def notes(decision: FittedDecision | None) -> tuple[str, ...]:
         kind = "isotonic regression" if decision.calibration["steps"] else "temperature"
         value = "" if decision.calibration["steps"] else f" {decision.calibration['temperature']:.3g}"
         parts.append(f"probabilities: calibrated on dev by {kind}{value}")
+        if decision.calibration["steps"] and not (decision.is_used or decision.prior):
+            parts.append("labels: by the probabilities before calibration, as untuned scores")
     if decision.prior:
         before, after = decision.prior
         parts.append(f"probabilities: corrected from {before:.3g} positive to {after:.3g}")

@@ -108,7 +108,8 @@ class Trained:
         items = self._decoded(split)
         predicted = self.task.predict(split.records, split.rows, items, decision)
         if prior is not None:
-            decision = with_prior(decision, prior, predicted)
+            has_number = threshold not in ("auto", "tuned")
+            decision = with_prior(decision, prior, predicted, None if has_number else self.config.task)
             predicted = self.task.predict(split.records, split.rows, items, decision)
         return replace(predicted, threshold=chosen, notes=notes(decision))
 
@@ -265,8 +266,7 @@ def items_csv(scores: Scores) -> str:
     rows = []
     for items in zip(*thresholds, strict=True):
         id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
-        # Nine digits tell float32 probabilities apart, also near 1, where most of them lie.
-        of_item = [f"{by_id[id_]:.9g}" for by_id in known.values()]
+        of_item = [repr(float(by_id[id_])) for by_id in known.values()]
         rows.append([id_, *counts, *of_item, *([documents[id_]] if documents else [])])
     return _csv(header, rows)
 

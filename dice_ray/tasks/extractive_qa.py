@@ -293,6 +293,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
             np.array([answer.no_answer for answer in answers]),
             np.array([score.f1 * score.answerable for score in scores]),
             np.array([score.answerable for score in scores]),
+            groups_of(records),
         )
 
     def _counts(self, record: QuestionRecord, answer: Answer) -> NDArray[np.float64]:

@@ -59,7 +59,7 @@ class Predictions(ABC):
 
 @dataclass(frozen=True)
 class TablePredictions(Predictions):
-    """TSV with a header and one row for each record; probabilities have six decimals."""
+    """TSV with a header and one row for each record; probabilities are not rounded, or many would be equal."""
 
     suffix = ".tsv"
     columns: tuple[str, ...]
@@ -70,7 +70,7 @@ class TablePredictions(Predictions):
         writer = csv.writer(written, delimiter="\t", lineterminator="\n")
         writer.writerow(self.columns)
         for row in self.rows:
-            writer.writerow([cell if isinstance(cell, str) else f"{cell:.6f}" for cell in row])
+            writer.writerow([cell if isinstance(cell, str) else repr(float(cell)) for cell in row])
         return written.getvalue()
 
     def plain(self) -> list[dict[str, str | float]]:

@@ -331,7 +331,9 @@ class _TextTask(Task[_Classified]):
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = by_record(rows, decoded)
-        chosen_NC = self._decider.chosen(probabilities_NC, decision, decision.used if decision else {})
+        # Untuned, labels are those that `score` counts: a calibration does not change them, a prior does.
+        changes = decision is not None and (decision.is_used or decision.prior is not None)
+        chosen_NC = self._decider.chosen(probabilities_NC, decision, decision.used if decision and changes else None)
         if decision is not None:
             probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._decider.is_exclusive)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))

@@ -59,11 +59,23 @@ class TextDecider:
         own_value: _OwnValue,
     ) -> FittedDecision:
         """The calibration and the decision of these probabilities on dev."""
-        stored: dict[str, Any] = {}
-        if calibration != "none":
-            fitted = fit_calibration(calibration, probabilities_NC, gold_NC, exclusive=self.is_exclusive)
-            probabilities_NC = fitted.apply(probabilities_NC, exclusive=self.is_exclusive)
-            stored = fitted.stored()
+        plain = self._fit(gold_NC, probabilities_NC, groups, own_value)
+        if calibration == "none":
+            return plain
+        fitted = fit_calibration(calibration, probabilities_NC, gold_NC, exclusive=self.is_exclusive)
+        after = self._fit(gold_NC, fitted.apply(probabilities_NC, exclusive=self.is_exclusive), groups, own_value)
+        # Isotonic steps hold the labels of all of dev: the folds would not be judged by what others were fitted to.
+        judged = plain if calibration == "isotonic" else after
+        return replace(after, is_used=judged.is_used, on_dev=judged.on_dev, calibration=fitted.stored())
+
+    def _fit(
+        self,
+        gold_NC: NDArray[np.bool_],
+        probabilities_NC: NDArray[np.floating],
+        groups: Sequence[str] | None,
+        own_value: _OwnValue,
+    ) -> FittedDecision:
+        """The decision of these probabilities."""
         p_NC, has_NC = self.counted(probabilities_NC), self.counted(gold_NC)
         match self.rule:
             case ShiftRule():
@@ -73,7 +85,7 @@ class TextDecider:
             case _:
                 decision = fit_threshold(p_NC, has_NC, self.rule, self._labels, groups)
         share = implied_prior(probabilities_NC[:, 1], float(gold_NC[:, 1].mean())) if self.has_positive else None
-        return replace(decision, calibration=stored, share=share)
+        return replace(decision, share=share)
 
     def untuned(self) -> FittedDecision:
         """The decision that changes nothing."""

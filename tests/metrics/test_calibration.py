@@ -126,6 +126,16 @@ def test_probabilities_of_0_and_1_are_calibrated(is_right: bool, exclusive: bool
         assert (np.diff(Calibration(3.0).apply(probabilities_NC, exclusive=exclusive)[1:, 1]) > 0).sum() > 6
 
 
+def test_a_temperature_keeps_apart_what_was_apart() -> None:
+    """Finds a dev set without an error whose highest scores all become 1: no threshold lies between them."""
+    logits_N = np.concatenate([np.linspace(-9, -7, 300), np.linspace(7, 9, 300)])
+    positive_N = 1 / (1 + np.exp(-logits_N))
+    probabilities_NC, gold_N = np.stack([1 - positive_N, positive_N], 1), logits_N > 0
+    calibration = fit_calibration("temperature", probabilities_NC, np.stack([~gold_N, gold_N], 1), exclusive=True)
+    assert calibration.temperature < 1
+    assert len(np.unique(calibration.apply(probabilities_NC, exclusive=True)[:, 1])) == 600
+
+
 def test_a_class_that_dev_lacks_stays_as_it_is() -> None:
     """Finds a label whose ranking is lost, because no item of dev has it."""
     probabilities_NC, members_NC = overconfident(200, 3, 4, 0, exclusive=False)

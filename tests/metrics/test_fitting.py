@@ -24,7 +24,7 @@ from dice_ray.metrics.fitting import (
     fit_spans,
     fit_threshold,
 )
-from dice_ray.metrics.rules import F1Rule, RecallRule
+from dice_ray.metrics.rules import F1Rule, PrecisionRule, RecallRule
 from dice_ray.metrics.shifts import fit_shifts
 from tests.metrics.test_classification import Floats, Labels, predictions
 
@@ -107,6 +107,30 @@ def test_a_tuned_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
         expected = _best_threshold(probabilities, labels, F1Rule()) if is_used else 0.5
         assert fitted(probabilities, labels).used["threshold"] == expected, seed
     assert 10 < num_used < 50
+
+
+def test_questions_of_one_document_are_in_one_fold() -> None:
+    """Each document has its own level: a threshold fitted on its other questions looks better than it is."""
+    on_dev = dict[bool, list[float]]({True: [], False: []})
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        documents = np.repeat(np.arange(12), 8)
+        answerable, levels = draw.random(12)[documents] < 0.5, 3 * draw.normal(size=12)
+        no_answer = levels[documents] + 0.1 * draw.normal(size=96)
+        groups = [str(each) for each in documents]
+        for grouped in (True, False):
+            found = fit_no_answer(no_answer, answerable * 0.5, answerable, groups if grouped else None)
+            on_dev[grouped].append(found.on_dev)
+    assert np.mean(on_dev[True]) < np.mean(on_dev[False]) - 0.03
+
+
+def test_a_promise_that_dev_misses_has_no_value() -> None:
+    """A model that has learned nothing calls everything positive: its recall of 1 was the best of all checkpoints."""
+    gold = np.arange(100) < 10
+    missed = fit_threshold(np.full((100, 1), 0.3), gold[:, None], PrecisionRule(at_least=0.8))
+    assert missed.on_dev == 0
+    kept = fit_threshold(np.where(np.arange(100) < 5, 0.9, 0.1)[:, None], gold[:, None], PrecisionRule(at_least=0.8))
+    assert kept.on_dev == 0.5
 
 
 def test_a_no_answer_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:

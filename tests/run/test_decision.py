@@ -47,6 +47,16 @@ def test_an_estimate_that_calls_everything_positive_is_refused() -> None:
         with_prior(DECISION, "auto", predicted([0.9, 0.8]))
 
 
+@pytest.mark.parametrize("rule", [{"recall": {"at_least": 0.9}}, {"rate": {"at_most": 0.1}}])
+def test_a_prior_is_refused_where_it_would_miss_the_limit(rule: dict[str, Any]) -> None:
+    """A recall of .9 was .5 where the share of positives fell to a tenth: recall does not depend on that share."""
+    task = TextClassificationConfig.model_validate({"positive": "a", "decision": rule})
+    with pytest.raises(InputError, match="corrected probabilities would miss its limit; leave --prior out, or give"):
+        with_prior(DECISION, 0.03, predicted([0.5]), task)
+    assert with_prior(DECISION, 0.03, predicted([0.5])).prior, "a number that was given"
+    assert with_prior(replace(DECISION, is_used=False), 0.03, predicted([0.5]), task).prior
+
+
 def test_a_prior_needs_a_positive_class() -> None:
     for decision, predictions in ((None, predicted([0.5])), (replace(DECISION, share=None), Json([]))):
         with pytest.raises(InputError, match="a prior must be for a task with a positive label"):

@@ -15,14 +15,15 @@ from dice_ray.tasks.predictions import Conll, Json, TablePredictions
 
 
 def test_a_table_is_tsv_whatever_its_cells_hold() -> None:
+    """Finds rounded probabilities: those of a run that finds little are equal then, and its PR-AUC another."""
     rows = [('say "hi"', "a\tb", 0.25), ("2", "", 1e-9)]
     table = TablePredictions(("id", "label", "probability_1"), rows)
     assert table.plain()[1] == {"id": "2", "label": "", "probability_1": 1e-9}
     text = table.text()
     assert list(csv.reader(text.splitlines(), delimiter="\t")) == [
         ["id", "label", "probability_1"],
-        ['say "hi"', "a\tb", "0.250000"],
-        ["2", "", "0.000000"],
+        ['say "hi"', "a\tb", "0.25"],
+        ["2", "", "1e-09"],
     ]
 
 

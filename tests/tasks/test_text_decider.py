@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -161,6 +162,38 @@ def test_calibrated_probabilities_are_scored_and_predicted() -> None:
         assert set(scores.calibrated_probabilities) == {record.id for record in records}
     assert scores.metrics["calibration_error_calibrated"] < 0.2 * scores.metrics["calibration_error"]
     assert not scored(built(records, **POSITIVE), records, decoded).calibrated_probabilities
+
+
+def test_isotonic_steps_do_not_judge_a_decision_by_what_they_were_fitted_to() -> None:
+    """Finds a useless model whose threshold looks good on folds, as the steps hold the labels of all of them."""
+    for seed in range(5):
+        records, _ = drawn(300, seed=seed)
+        p = np.random.default_rng(100 + seed).random(300)
+        judged = []
+        for kind in ("none", "isotonic"):
+            task = built(records, **POSITIVE, calibration=kind)
+            rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+            decision = task.decide(records, rows, np.stack([1 - p, p], 1).tolist())
+            assert decision is not None
+            judged.append((decision.on_dev, decision.is_used))
+        assert judged[0] == judged[1]
+
+
+def test_untuned_labels_are_those_that_are_scored_whatever_calibrates_their_probabilities() -> None:
+    """Finds a label by .5 of isotonic probabilities, where `accuracy` counts that of the plain ones."""
+    records, decoded = drawn(2000)
+    p = np.array(decoded)[:, 1] + 0.45  # far too high
+    task = built(records, **POSITIVE, calibration="isotonic", score="accuracy")
+    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+    biased = np.stack([1 - p, p], 1).tolist()
+    decision = task.decide(records, rows, biased)
+    assert decision is not None
+    assert not decision.is_used
+    labels = [row[1] for row in task.predict(records, rows, biased, decision).rows]
+    right = np.mean([label == record.labels[0] for label, record in zip(labels, records, strict=True)])
+    assert right == pytest.approx(task.score(records, rows, biased, decision).metrics["accuracy"])
+    corrected = task.predict(records, rows, biased, replace(decision, prior=(0.1, 0.1)))
+    assert [row[1] for row in corrected.rows] != labels, "a correction changes labels too"
 
 
 @pytest.mark.parametrize(
