@@ -175,11 +175,7 @@ def _may_use_gpu(config: RunConfig, *, on_ray: bool) -> bool:
 
 
 def _choose_numerics(config: RunConfig) -> Numerics:
-    """Device, precision and attention of a run on this machine.
-
-    Raises:
-        RunError: The machine does not support the precision.
-    """
+    """Device, precision and attention of a run on this machine; a RunError where it does not support the precision."""
     on_gpu = _may_use_gpu(config, on_ray=config.launch.uses_ray_train)
     numerics = precision.resolve(fix_precision(config).training.precision, on_gpu=on_gpu)
     precision.check(numerics)
@@ -187,22 +183,14 @@ def _choose_numerics(config: RunConfig) -> Numerics:
 
 
 def check_machine(config: RunConfig) -> None:
-    """This process must have the GPUs of a run, support its precision, and measure what is to be tracked.
-
-    Raises:
-        RunError: It does not.
-    """
+    """Raise a RunError unless this process has a run's GPUs, supports its precision and can measure what is tracked."""
     system.check(config.tracking.system)
     cluster.check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
     _choose_numerics(config)
 
 
 def check_fits(config: RunConfig, prepared: PreparedData) -> None:
-    """Loss, mining and batch size must fit the training split.
-
-    Raises:
-        ConfigError: They do not.
-    """
+    """Raise a ConfigError unless loss, mining and batch size fit the training split."""
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
 
@@ -210,11 +198,7 @@ def check_fits(config: RunConfig, prepared: PreparedData) -> None:
 def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
     """The encoder with the task's heads on the device; new weights are drawn from the run's seed.
 
-    Args:
-        config: The run.
-        prepared: Its data.
-        numerics: The device, and how the encoder computes.
-        shift: What is added to the logits in training: the head begins as far below, as if nothing were added.
+    `shift` is what is added to the logits in training: the head begins as far below, as if nothing were added.
     """
     check_fits(config, prepared)
     torch.manual_seed(config.training.seed)

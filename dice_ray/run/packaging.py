@@ -132,14 +132,7 @@ _WORDS = {"word": '["Anna", "lives", "in", "Berlin"]', "character": '["B", "e", 
 
 
 def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
-    """The card in Markdown.
-
-    Args:
-        best: The model.
-        name: Of its run.
-        auto_class: The class of transformers that loads it.
-        scores: Stored metrics of its run, by name.
-    """
+    """The card of a model in Markdown, with its class of transformers and the stored scores of its run."""
     config, task = best.config, best.config.task.name
     data, classes = config.data_name, ", ".join(f"`{each}`" for each in best.task.classes)
     front = ["---", "library_name: transformers", "tags: [dice-ray]"]

@@ -205,10 +205,8 @@ def _first_steps(config: RunConfig, gpus: float, surroundings: Mapping[str, str]
 
 
 def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[_Rehearsals, list[DiceRayError]]:
-    """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
-
-    Returns:
-        The rehearsals, and the errors of those that fail.
+    """Rehearse each configuration that may take a different time, in processes with the resources of a trial; returns
+    the rehearsals, and the errors of those that fail.
     """
     import ray
 

@@ -121,12 +121,7 @@ class Recorder:
         self._states = Counter[str](outcomes[id_].state for id_ in self._ids if id_ in outcomes)
 
     def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
-        """Open the parent run, and send MLflow the ended trials that it lacks.
-
-        Args:
-            stored: Ids of the runs that MLflow holds as ended.
-            tags: The user's, of the parent run.
-        """
+        """Open the parent run with the user's tags, and send MLflow the ended trials that are not stored there."""
         self._open_parent(self._environment | active_run_tag() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:
