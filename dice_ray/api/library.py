@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(package: str) -> Path:
-    """The folder of `search_spaces` or `analysis`.
-
-    Raises:
-        ShadowedError: Another package of that name comes first on Python's import path.
-    """
+    """The folder of `search_spaces` or `analysis`; a ShadowedError where Python finds another package of that name."""
     own = Path(__file__).resolve().parents[2] / package
     spec = importlib.util.find_spec(package)
     first = Path(spec.origin).resolve() if spec and spec.origin else None
@@ -55,13 +51,7 @@ def preset_file(preset: str | Path) -> Path:
 
 
 def preset_of(preset: Preset) -> str | Path:
-    """The preset itself, or the file of the one that is written for data given in Python.
-
-    Raises:
-        InputError: A split is no table, or has a column that Parquet cannot hold.
-        UnknownNameError: The training split lacks a column that is named; the error lists its columns.
-        DataError: Columns or task cannot be guessed, or a row cannot be read.
-    """
+    """The preset itself, or the file of the one that is written for data given in Python: `tables.preset_of`."""
     if isinstance(preset, str | Path):
         return preset
     from dice_ray.config.load import read_layer

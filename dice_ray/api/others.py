@@ -151,11 +151,7 @@ def default_name(source: str) -> str:
 
 
 def _check_is_free(name: str) -> None:
-    """Check that a comparison of this name would hide nothing else.
-
-    Raises:
-        RefusedError: The folder of that name, or the experiment in MLflow, is that of something else.
-    """
+    """Raise a RefusedError where a comparison of this name would hide another folder, or an experiment in MLflow."""
     from dice_ray.tracking.reader import experiments
 
     folder = runs_folder() / name
@@ -200,11 +196,7 @@ def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, 
 
 
 def _read_file(file: Path) -> tuple[pd.DataFrame, Sequence[str]]:
-    """A table with a row for each run, and the line in which each row begins, where the file has lines.
-
-    Raises:
-        InputError: There is no such file, or it holds no table.
-    """
+    """A table with a row for each run, and the line in which each row begins, where the file has lines."""
     import pandas as pd
 
     if not file.is_file():

@@ -216,11 +216,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(name: str, experiment: str) -> Iterator[Stop]:
-    """Let a run, sweep or study end by Ctrl-C, SIGTERM or SIGHUP such that it can be resumed.
-
-    Raises:
-        Interrupted: It was interrupted.
-    """
+    """Let a run, sweep or study end by Ctrl-C, SIGTERM or SIGHUP such that it can be resumed: by `Interrupted`."""
     from dice_ray.run.signals import stop_on_signals
 
     with stop_on_signals() as stop:
@@ -272,11 +268,7 @@ class Best:
 
 
 def _best_of(name: str, found: Findings) -> Best:
-    """The best trial of a sweep, or the winner of a study.
-
-    Raises:
-        RunError: Nothing has a score, or the study has no winner or is on several data sets.
-    """
+    """The best trial of a sweep, or the winner of a study."""
     from analysis.frames import has_objectives
     from analysis.sweep import best_trial
     from analysis.verdict import verdicts

@@ -246,11 +246,8 @@ class DataConfig(Settings):
 
 
 def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
-    """Everything the splits depend on: the settings and the content of the files.
-
-    Args:
-        config: The data.
-        positive: The label of the positive class, which `imbalance` needs.
+    """Everything the splits depend on: the settings and the content of the files, and the label of the positive class,
+    which `imbalance` needs.
     """
     source = config.source
     result: dict[str, Any] = {
@@ -276,10 +273,7 @@ def _imbalance(config: DataConfig) -> ImbalanceConfig:
 def load(config: DataConfig, positive: str | None = None, name: str | None = None) -> Splits:
     """Read all splits, draw those that the source lacks, and change the training split; from the cache if possible.
 
-    Args:
-        config: The data.
-        positive: The label of the positive class, which `imbalance` needs.
-        name: The name to list its entry of the cache by.
+    `imbalance` needs the label of the positive class. An entry of the cache is listed by the name.
 
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.

@@ -57,10 +57,7 @@ def of_others(experiment: str, uri: str | None = None) -> tuple[str, pd.DataFram
 
     The columns are `id` (MLflow's), `name`, `status`, then `params.<name>`, `metrics.<name>` (the last value) and
     `tags.<name>` under their whole names, without those of MLflow. Parents of ours, which have no scores, are left out.
-
-    Raises:
-        UnknownNameError: The store has no such experiment.
-        RunError: The store does not exist or does not answer.
+    Raises what `read` raises.
     """
     with open_store(uri) as source:
         known = {_DEFAULT: "0"} | source.experiments()
