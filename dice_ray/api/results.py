@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What `train` would do, from its first steps.
-
-    Attributes:
-        config: The configuration as YAML, with all defaults.
-        folder: Of the run.
-    """
+    """What `train` would do, from its first steps; `config` is YAML, with all defaults."""
 
     config: str
     folder: Path

@@ -186,12 +186,10 @@ def runs(experiment: str) -> list[ComparedRun]:
     Raises:
         UnknownNameError: There is no such experiment.
     """
-    from dice_ray.api.reports import stored_comparison
-    from dice_ray.tracking.reader import read
+    from dice_ray.api.results import Result
     from dice_ray.tuning.overview import compared
 
-    stored = stored_comparison(experiment)
-    return compared(experiment, read(experiment) if stored is None else stored)
+    return compared(experiment, Result(experiment, experiment).frame)
 
 
 def experiments() -> list[Experiment]:

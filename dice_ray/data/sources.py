@@ -120,9 +120,7 @@ class FilesConfig(Branch):
         return {**settings, "hashes": [file_hash(file) for _, file in files]}
 
     def extra_digest(self) -> str:
-        """A hash of the file of further training records and of how it is read; empty without one."""
-        if self.extra is None:
-            return ""
+        """A hash of the file of further training records and of how it is read."""
         alone = self.model_copy(update={"train": self.extra, "dev": None, "test": None, "extra": None})
         return hashlib.sha256(json.dumps(alone.key(), sort_keys=True).encode()).hexdigest()[:16]
 

@@ -109,8 +109,7 @@ class Cluster:
         """The address of its head."""
         import ray
 
-        address: str = ray.get_runtime_context().gcs_address
-        return address
+        return str(ray.get_runtime_context().gcs_address)
 
     def nodes_now(self) -> tuple[Node, ...]:
         """Its machines at this moment."""

@@ -51,7 +51,8 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    params = {} if best.threshold() is None else {_THRESHOLD: "auto"}
+    _, threshold = in_use(best.decision, best.config.task)
+    params = {} if threshold is None else {_THRESHOLD: "auto"}
     example = inputs.example_row(best.config.data)
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
     predicted = ServedRun(best).predict([example]) if is_frame else None
@@ -71,7 +72,7 @@ class ServedRun:
         self._run = run
 
     def predict(self, rows: pd.DataFrame | Sequence[Mapping[str, Any]], params: Mapping[str, Any] | None = None) -> Any:
-        """Predictions for rows with the columns of the run's data, at the threshold of `Trained.threshold`.
+        """Predictions for rows with the columns of the run's data, at the threshold of `in_use`.
 
         Pairs and texts give a frame with the label and the probability of each class, sentences the tags of their
         words, questions their answers by id, and queries a document in MRC-NER's JSON format.

@@ -25,7 +25,7 @@ from dice_ray.run import object_store
 from dice_ray.run.decision import Prior, in_use, notes, with_prior
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, stored_task
 from dice_ray.tasks.base import Scores, Task
-from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
+from dice_ray.tasks.predictions import Predictions, TablePredictions
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -104,10 +104,6 @@ class Trained:
             decision = with_prior(decision, prior, predicted)
             predicted = self.task.predict(split.records, split.rows, items, decision)
         return replace(predicted, threshold=chosen, notes=notes(decision))
-
-    def threshold(self, choice: float | str = "auto") -> Threshold | None:
-        """The threshold of predictions, as `run.decision.in_use`; None for a task without one."""
-        return in_use(self.decision, self.config.task, choice)[1]
 
     def score(self, split: EncodedSplit, *, is_dev: bool = False) -> Scores:
         """The scores on labelled records, untuned and with the decision fitted on dev, which they may be themselves."""

@@ -28,11 +28,9 @@ _NUM_STEP_POINTS: Final = 200
 
 
 class RunRecord:
-    """One run in MLflow, written through a writer that other runs may share.
+    """One run in MLflow by our id of it, written through a writer that other runs of its experiment may share.
 
-    Args:
-        writer: Of the run's experiment.
-        id_: Our id of the run. A run that another process opened is resumed by opening it again.
+    A run that another process opened is resumed by opening it again.
     """
 
     def __init__(self, writer: Writer, id_: str) -> None:

@@ -76,7 +76,7 @@ class Source(Protocol):
 
 
 @contextmanager
-def open_store(uri: str | None) -> Iterator[Source]:
+def open_store(uri: str | None = None) -> Iterator[Source]:
     """Open the store for reading; a RunError where it does not exist or does not answer."""
     uri = store_uri(uri)
     check_exists(uri)

@@ -46,14 +46,7 @@ from dice_ray.tuning.trial import SCORE, UNREADY, TrialResult
 
 
 class Recorder:
-    """Records each event of the trials of a plan.
-
-    Args:
-        plan: The sweep or study.
-        ledger: The ledger in its folder.
-        writer: Writes to its experiment.
-        ids: Ids of all its trials; the collection may shrink while the sweep runs.
-    """
+    """Records each event of the trials of a plan; the collection of their ids may shrink while a sweep runs."""
 
     def __init__(self, plan: Plan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
