@@ -166,12 +166,12 @@ def _check_is_free(name: str) -> None:
 
 
 def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    if isinstance(where, str):
-        where = [where]
-    pairs = [*where.items()] if isinstance(where, Mapping) else [tuple(each.partition("=")[::2]) for each in where]
-    if wrong := [each for each in where if not isinstance(where, Mapping) and "=" not in each]:
+    if isinstance(where, Mapping):
+        return {column: str(value) for column, value in where.items()}
+    written = [where] if isinstance(where, str) else where
+    if wrong := [each for each in written if "=" not in each]:
         raise InputError(f"where must be COLUMN=VALUE, got {wrong[0]!r}")
-    return {column: str(value) for column, value in pairs}
+    return dict(each.split("=", 1) for each in written)
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, Sequence[str], str | None]:

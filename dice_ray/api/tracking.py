@@ -120,11 +120,11 @@ def stored_scores(place: Place) -> dict[str, float]:
     from dice_ray.tracking import schema
     from dice_ray.tracking.reader import read
 
+    if place.experiment is None:
+        return {}
     try:
-        frame = read(place.experiment) if place.experiment else None
+        frame = read(place.experiment)
     except (RunError, UnknownNameError):
-        frame = None
-    if frame is None:
         return {}
     # MLflow may hold several, as where a deleted one was restored.
     *_, row = [{}, *frame[frame["id"] == place.id].to_dict("records")]

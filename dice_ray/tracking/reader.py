@@ -80,9 +80,9 @@ def of_others(experiment: str) -> tuple[str, pd.DataFrame]:
     return name, pd.DataFrame(rows)
 
 
-def ids(experiment: str, uri: str | None = None) -> set[str]:
+def ids(experiment: str) -> set[str]:
     """The ids of all runs, without a frame of them; raises what `read` raises."""
-    with open_store(uri) as source:
+    with open_store() as source:
         return {run.tags[schema.ID] for run in _ours(source, _experiment_id(source, experiment)).values()}
 
 
