@@ -151,12 +151,7 @@ def submit(
 
 
 def _variables(runs: Path) -> dict[str, str]:
-    """The environment variables of a job: those that a joined cluster gets too, and where results are stored.
-
-    Raises:
-        InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show; or the store or
-            the data would be another in the folder where the job works.
-    """
+    """The environment variables of a job: those that a joined cluster gets too, and where results are stored."""
     from dice_ray.run.cluster import FOLDER, surroundings
 
     store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{runs / 'mlflow.db'}"

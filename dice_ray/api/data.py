@@ -86,11 +86,7 @@ def init(
 
 
 def _folder_of(files: Sequence[str]) -> str | None:
-    """The URL of the folder of these files; None where they are on the disk.
-
-    Raises:
-        InputError: They are not in one folder.
-    """
+    """The URL of the folder of these files, which must be one; None where they are on the disk."""
     folders = {parted(file)[0] if is_url(file) else None for file in files}
     if len(folders) > 1:
         shown = ", ".join(without_password(file) for file in files)

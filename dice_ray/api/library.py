@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 def folder_of(package: str) -> Path:
-    """The folder of `search_spaces` or `analysis`.
-
-    Raises:
-        ShadowedError: Another package of that name comes first on Python's import path.
-    """
+    """The folder of `search_spaces` or `analysis`; a ShadowedError where Python finds another package of that name."""
     own = Path(__file__).resolve().parents[2] / package
     spec = importlib.util.find_spec(package)
     first = Path(spec.origin).resolve() if spec and spec.origin else None
@@ -44,7 +40,7 @@ def preset_file(preset: str | Path) -> Path:
         must = f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}"
         raise InputError(must + meant(str(path), files))
     _check_kind(str(preset), "preset")
-    known = presets()
+    known = _presets()
     if str(preset) not in known and path.is_file():
         raise InputError(
             f"a preset must be a .yaml file, got {path}: `dice-ray init {path}` writes one for a file of data"
@@ -55,13 +51,7 @@ def preset_file(preset: str | Path) -> Path:
 
 
 def preset_of(preset: Preset) -> str | Path:
-    """The preset itself, or the file of the one that is written for data given in Python.
-
-    Raises:
-        InputError: A split is no table, or has a column that Parquet cannot hold.
-        UnknownNameError: The training split lacks a column that is named; the error lists its columns.
-        DataError: Columns or task cannot be guessed, or a row cannot be read.
-    """
+    """The preset itself, or the file of the one that is written for data given in Python: `tables.preset_of`."""
     if isinstance(preset, str | Path):
         return preset
     from dice_ray.config.load import read_layer
@@ -71,12 +61,12 @@ def preset_of(preset: Preset) -> str | Path:
     return tables.preset_of(data, None if data.preset is None else read_layer(preset_file(data.preset)))
 
 
-def presets() -> dict[str, Path]:
+def _presets() -> dict[str, Path]:
     """The shipped presets: file by name."""
     return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
 
 
-def spaces() -> dict[str, str]:
+def _spaces() -> dict[str, str]:
     """The shipped spaces: modules with a function of their own name that takes a trial."""
     files = sorted(folder_of("search_spaces").glob("*.py"))
     return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(trial" in file.read_text()}
@@ -85,7 +75,7 @@ def spaces() -> dict[str, str]:
 def space_address(space: str) -> str:
     """The address of a shipped `loss_tuning` or `loss_tuning:focal`; any other address as it is."""
     where, _, function = space.partition(":")
-    if where in (known := spaces()):
+    if where in (known := _spaces()):
         return f"{known[where]}:{function or where}"
     if not function:
         if space.endswith(".py"):
@@ -94,7 +84,7 @@ def space_address(space: str) -> str:
     return space
 
 
-def studies() -> dict[str, str]:
+def _studies() -> dict[str, str]:
     """The shipped studies: module by name."""
     files = sorted(folder_of("search_spaces").glob("studies/*.py"))
     return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
@@ -113,7 +103,7 @@ def read_study(study: str) -> StudyFile:
     from dice_ray.tuning import study_file
 
     _check_kind(study, "study")
-    known = studies()
+    known = _studies()
     if not study.endswith(".py") and study not in known:
         raise UnknownNameError("study", study, known)
 
@@ -127,9 +117,9 @@ def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
     """Raise an InputError with the right command if a name is that of another kind of thing than the wanted one."""
     of_preset = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
     known: dict[str, tuple[Mapping[str, object], str]] = {
-        "preset": (presets(), of_preset),
-        "study": (studies(), f"`dice-ray ablate {name}` runs it"),
-        "search space": (spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
+        "preset": (_presets(), of_preset),
+        "study": (_studies(), f"`dice-ray ablate {name}` runs it"),
+        "search space": (_spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
     }
     is_file = Path(name).suffix in (".yaml", ".yml")
     for kind, (names, command) in known.items():
@@ -144,11 +134,11 @@ def names() -> dict[str, list[str]]:
     from dice_ray.tasks import TaskConfig
 
     return {
-        "presets": list(presets()),
+        "presets": list(_presets()),
         "tasks": list(branches_of(TaskConfig)),
         "losses": list(branches_of(LossConfig)),
-        "spaces": list(spaces()),
-        "studies": list(studies()),
+        "spaces": list(_spaces()),
+        "studies": list(_studies()),
     }
 
 
@@ -174,7 +164,7 @@ def loss(name: str) -> LossRow:
 def preset_titles() -> dict[str, str]:
     """The title of each shipped preset by its name: the comment that its file begins with."""
     titles = {}
-    for name, file in presets().items():
+    for name, file in _presets().items():
         lines = (line.removeprefix("#").strip() for line in file.read_text(encoding="utf-8").splitlines())
         titles[name] = " ".join(takewhile(lambda line: not line.startswith(("Data:", "Source:")), lines))
     return titles

@@ -17,7 +17,6 @@ from dice_ray.api.reports import findings, store_outcome
 from dice_ray.errors import RunError
 
 if TYPE_CHECKING:
-    from analysis.frames import Findings
     from dice_ray.run.driver import Driver, TrialCounts
     from dice_ray.tuning.estimate import Estimate
     from dice_ray.tuning.study import StudyPlan
@@ -35,6 +34,7 @@ def run_in_looks(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
     library.folder_of("analysis")
     from analysis.comparison import comparisons
     from analysis.verdict.decision import open_arms
+    from dice_ray.tracking.spool import unsent_spools
     from dice_ray.tuning import runner
     from dice_ray.tuning.looks import up_to_look
 
@@ -46,7 +46,12 @@ def run_in_looks(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
         counts = runner.run(due, folder, driver)
         if not counts.is_finished or driver.is_stopped():
             return counts
-        found = _results(folder)
+        if any(left.is_of_this_store for left in unsent_spools(folder)):
+            raise RunError(
+                f"MLflow must hold all results of {plan.name} to compare its arms, and does not answer: "
+                f"`dice-ray resume {plan.name}` goes on when it does"
+            )
+        found = findings(plan.name)
         # On any data set.
         still_open = [*dict.fromkeys(arm for compared in comparisons(found) for arm in open_arms(compared))]
         seeds = max(due.asked.seeds) if due.asked else 0
@@ -70,20 +75,3 @@ def with_expected_runs(made: Estimate, plan: StudyPlan) -> Estimate:
         "of the differences; at most all"
     )
     return replace(made, notes=(*made.notes, note))
-
-
-def _results(folder: Path) -> Findings:
-    """The stored results of a study.
-
-    Raises:
-        RunError: MLflow lacks some.
-    """
-    from dice_ray.tracking.spool import unsent_spools
-
-    name = folder.name
-    if any(left.is_of_this_store for left in unsent_spools(folder)):
-        raise RunError(
-            f"MLflow must hold all results of {name} to compare its arms, and does not answer: "
-            f"`dice-ray resume {name}` goes on when it does"
-        )
-    return findings(name)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 from html import escape
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 if TYPE_CHECKING:
@@ -37,9 +36,7 @@ class NotebookScreen:
         self._display = display(self, display_id=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._display.update(self)
 
     def show(self, event: Event) -> None:

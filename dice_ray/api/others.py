@@ -151,11 +151,7 @@ def default_name(source: str) -> str:
 
 
 def _check_is_free(name: str) -> None:
-    """Check that a comparison of this name would hide nothing else.
-
-    Raises:
-        RefusedError: The folder of that name, or the experiment in MLflow, is that of something else.
-    """
+    """Raise a RefusedError where a comparison of this name would hide another folder, or an experiment in MLflow."""
     from dice_ray.tracking.reader import experiments
 
     folder = runs_folder() / name
@@ -170,12 +166,12 @@ def _check_is_free(name: str) -> None:
 
 
 def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    if isinstance(where, str):
-        where = [where]
-    pairs = [*where.items()] if isinstance(where, Mapping) else [tuple(each.partition("=")[::2]) for each in where]
-    if wrong := [each for each in where if not isinstance(where, Mapping) and "=" not in each]:
+    if isinstance(where, Mapping):
+        return {column: str(value) for column, value in where.items()}
+    written = [where] if isinstance(where, str) else where
+    if wrong := [each for each in written if "=" not in each]:
         raise InputError(f"where must be COLUMN=VALUE, got {wrong[0]!r}")
-    return {column: str(value) for column, value in pairs}
+    return dict(each.split("=", 1) for each in written)
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, Sequence[str], str | None]:
@@ -200,11 +196,7 @@ def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, 
 
 
 def _read_file(file: Path) -> tuple[pd.DataFrame, Sequence[str]]:
-    """A table with a row for each run, and the line in which each row begins, where the file has lines.
-
-    Raises:
-        InputError: There is no such file, or it holds no table.
-    """
+    """A table with a row for each run, and the line in which each row begins, where the file has lines."""
     import pandas as pd
 
     if not file.is_file():

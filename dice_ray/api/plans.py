@@ -87,20 +87,20 @@ def _result(plan: Plan, folder: Path, counts: TrialCounts, register: str | None)
     from dice_ray.tuning.places import place
     from dice_ray.tuning.ranking import best_in
 
+    if not counts.is_finished:
+        return Result(folder.name, folder.name, is_finished=False)
     ledger = ledger_in(folder)
-    if counts.is_finished and counts.failed == counts.total:
+    if counts.failed == counts.total:
         # The last, since a study may hold other failures of earlier calls.
         *_, reason = (outcome.failure for outcome in ledger.outcomes.values() if outcome.failure)
         reason = " ".join(reason.split())
         raise RunError(
             f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
         )
-    is_study = counts.is_finished and plan.split == "test"
-    result = Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
-    if counts.is_finished:
-        with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
-            store_outcome(plan.name, lambda: result.findings, folder)
-    if counts.is_finished and plan.has_best and (best := best_in(ledger)) is not None:
+    result = Result(folder.name, folder.name, is_study=plan.split == "test")
+    with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
+        store_outcome(plan.name, lambda: result.findings, folder)
+    if plan.has_best and (best := best_in(ledger)) is not None:
         # The best cell may be of a variant that an earlier call asked for.
         store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
         if store_text or register:

@@ -29,12 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What `train` would do, from its first steps.
-
-    Attributes:
-        config: The configuration as YAML, with all defaults.
-        folder: Of the run.
-    """
+    """What `train` would do, from its first steps; `config` is YAML, with all defaults."""
 
     config: str
     folder: Path
@@ -216,11 +211,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(name: str, experiment: str) -> Iterator[Stop]:
-    """Let a run, sweep or study end by Ctrl-C, SIGTERM or SIGHUP such that it can be resumed.
-
-    Raises:
-        Interrupted: It was interrupted.
-    """
+    """Let a run, sweep or study end by Ctrl-C, SIGTERM or SIGHUP such that it can be resumed: by `Interrupted`."""
     from dice_ray.run.signals import stop_on_signals
 
     with stop_on_signals() as stop:
@@ -272,11 +263,7 @@ class Best:
 
 
 def _best_of(name: str, found: Findings) -> Best:
-    """The best trial of a sweep, or the winner of a study.
-
-    Raises:
-        RunError: Nothing has a score, or the study has no winner or is on several data sets.
-    """
+    """The best trial of a sweep, or the winner of a study."""
     from analysis.frames import has_objectives
     from analysis.sweep import best_trial
     from analysis.verdict import verdicts

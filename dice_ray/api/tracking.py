@@ -120,11 +120,11 @@ def stored_scores(place: Place) -> dict[str, float]:
     from dice_ray.tracking import schema
     from dice_ray.tracking.reader import read
 
+    if place.experiment is None:
+        return {}
     try:
-        frame = read(place.experiment) if place.experiment else None
+        frame = read(place.experiment)
     except (RunError, UnknownNameError):
-        frame = None
-    if frame is None:
         return {}
     # MLflow may hold several, as where a deleted one was restored.
     *_, row = [{}, *frame[frame["id"] == place.id].to_dict("records")]
@@ -186,12 +186,10 @@ def runs(experiment: str) -> list[ComparedRun]:
     Raises:
         UnknownNameError: There is no such experiment.
     """
-    from dice_ray.api.reports import stored_comparison
-    from dice_ray.tracking.reader import read
+    from dice_ray.api.results import Result
     from dice_ray.tuning.overview import compared
 
-    stored = stored_comparison(experiment)
-    return compared(experiment, read(experiment) if stored is None else stored)
+    return compared(experiment, Result(experiment, experiment).frame)
 
 
 def experiments() -> list[Experiment]:

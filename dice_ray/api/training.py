@@ -64,11 +64,8 @@ def train(
 
     settings = settings if loss is None else with_loss(settings, loss)
     driver = Driver(show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
-    if dry_run:
-        tracking.check_register(register)
-        return _dry_run(preset, settings, name)
     config, name = _named(preset, settings, name)
-    return train_config(config, name, driver, register)
+    return _dry_run(config, name, register) if dry_run else train_config(config, name, driver, register)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
@@ -99,14 +96,14 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
 
 
-def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:
+def _dry_run(config: RunConfig, name: str, register: str | None) -> Result:
     """The result of the first steps of what `train` would run, which leave nothing behind."""
     from dice_ray.config.load import as_yaml
     from dice_ray.run.build import fix_precision
     from dice_ray.run.folder import check_config, with_stored_precision
     from dice_ray.run.rehearsal import rehearse
 
-    config, name = _named(preset, settings, name)
+    tracking.check_register(register)
     folder = runs_folder() / name
     config = fix_precision(with_stored_precision(config, folder))
     check_config(config, folder)

@@ -76,9 +76,7 @@ _SPELLED: Final = {
     "threshold": _Spelling(metavar="auto|tuned|NUMBER"),
     "prior": _Spelling(metavar="auto|SHARE"),
     "ablate.threshold": _Spelling(metavar="tuned|untuned", kind=Literal["tuned", "untuned"]),
-    "until_settled": _Spelling("--until-settled"),
     "care": _Spelling(metavar="POINTS"),
-    "again": _Spelling("--again"),
     "max_seeds": _Spelling(least=1),
     "push": _Spelling(metavar="ORG/NAME"),
     "ablate.data": _Spelling(

@@ -81,14 +81,9 @@ def print_result(
     *,
     as_json: bool,
 ) -> None:
-    """Call a function of the api that trains; print where the results are and what to do next.
+    """Call a function of the api that trains; print where the results are, and the next commands for finished ones.
 
-    Args:
-        function: `api.train`, `api.tune`, `api.ablate` or `api.resume`; of a dry run the estimate is printed.
-        given: Its arguments.
-        next_commands: The arguments of commands to suggest after a finished sweep or study.
-        price_per_hour: As in `_print_estimate`.
-        as_json: Whether to print one JSON document instead of text.
+    Of a dry run of a sweep or study, the estimate is printed.
 
     Raises:
         typer.Exit: The run was interrupted; the exit status is 130, 143 after SIGTERM, 129 after SIGHUP.

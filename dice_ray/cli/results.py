@@ -93,11 +93,7 @@ def _show_report(
     in_browser: bool = False,
     as_json: bool,
 ) -> None:
-    """Write a report and print it, or print it as JSON.
-
-    Raises:
-        typer.Exit: With the status of the ruling, if there is one.
-    """
+    """Write a report and print it, or print it as JSON; exit with the status of the ruling, if there is one."""
     if as_json:
         tables = []
         for table in made.tables:

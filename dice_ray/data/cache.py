@@ -156,11 +156,7 @@ def list_entries() -> list[CacheEntryInfo]:
 
 
 def clear(unused_for: float = 0.0) -> int:
-    """Delete entries and what killed writers left; returns the number of entries deleted.
-
-    Args:
-        unused_for: Entries that were used within this number of seconds stay.
-    """
+    """Delete entries that were not used for so many seconds, and what killed writers left; returns their number."""
     _delete_abandoned_drafts()
     for lock in folder().glob("lock-*"):
         lock.unlink(missing_ok=True)

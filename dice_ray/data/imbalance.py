@@ -56,11 +56,7 @@ class AlteredConfig(Branch, ABC):
         """The number of records of each class in the altered set."""
 
     def surplus(self, read: ClassCounts) -> int:
-        """The paper's k.
-
-        Raises:
-            DataError: There are no fewer positives than negatives.
-        """
+        """The paper's k; a DataError where there are no fewer positives than negatives."""
         if read.positives >= read.negatives:
             raise DataError(
                 f"data.imbalance {self.name} needs more negatives than positives in the training split, as it adds or "
@@ -195,14 +191,7 @@ class _Altered:
 def alter(
     config: AlteredConfig, augment: AugmentConfig, train: Sequence[Augmented], held_out: Collection[int], positive: str
 ) -> _Altered:
-    """Alter a training split.
-
-    Args:
-        config: The target of each class.
-        augment: How copies are made.
-        train: The training split.
-        held_out: The hashes of the contents of dev and test.
-        positive: The label of the positive class.
+    """Alter a training split; `held_out` has the hashes of the contents of dev and test.
 
     Raises:
         DataError: A class has no record, or not enough different copies can be made.

@@ -64,9 +64,6 @@ _EXAMPLE_QUERY = {"qas_id": "1.1", "context": "Anna lives in Berlin", "query": "
 def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
     """Read a file as the data of a run are read: by their reader, or for a hub data set as rows of the same columns.
 
-    Returns:
-        The records, and the report of what was dropped.
-
     Raises:
         DataError: The file does not exist, is malformed, or holds no record.
     """

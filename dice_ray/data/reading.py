@@ -181,16 +181,8 @@ def store_splits(
 ) -> tuple[LoadReport, str]:
     """Read every split into an Arrow file of the folder, and draw the missing ones from the training split.
 
-    Args:
-        sources: The splits that the source has.
-        kind: The type of the records.
-        shares: The share of each split to be drawn, in this order, each of what the previous ones left.
-        seed: The seed of the draws.
-        folder: The folder to write to.
-        by: The columns of the groups and times of the rows, by the names of their settings.
-
-    Returns:
-        The report, and the digest of all splits.
+    `shares` has the share of each split to be drawn, in this order, each of what the previous ones left. `by` has the
+    columns of the groups and times of the rows. Returns the report, and the digest of all splits.
 
     Raises:
         DataError: A split has no record, or cannot be drawn with groups or times kept whole, or a row is bad.

@@ -120,9 +120,7 @@ class FilesConfig(Branch):
         return {**settings, "hashes": [file_hash(file) for _, file in files]}
 
     def extra_digest(self) -> str:
-        """A hash of the file of further training records and of how it is read; empty without one."""
-        if self.extra is None:
-            return ""
+        """A hash of the file of further training records and of how it is read."""
         alone = self.model_copy(update={"train": self.extra, "dev": None, "test": None, "extra": None})
         return hashlib.sha256(json.dumps(alone.key(), sort_keys=True).encode()).hexdigest()[:16]
 
@@ -246,11 +244,8 @@ class DataConfig(Settings):
 
 
 def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
-    """Everything the splits depend on: the settings and the content of the files.
-
-    Args:
-        config: The data.
-        positive: The label of the positive class, which `imbalance` needs.
+    """Everything the splits depend on: the settings and the content of the files, and the label of the positive class,
+    which `imbalance` needs.
     """
     source = config.source
     result: dict[str, Any] = {
@@ -276,10 +271,7 @@ def _imbalance(config: DataConfig) -> ImbalanceConfig:
 def load(config: DataConfig, positive: str | None = None, name: str | None = None) -> Splits:
     """Read all splits, draw those that the source lacks, and change the training split; from the cache if possible.
 
-    Args:
-        config: The data.
-        positive: The label of the positive class, which `imbalance` needs.
-        name: The name to list its entry of the cache by.
+    `imbalance` needs the label of the positive class. An entry of the cache is listed by the name.
 
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.

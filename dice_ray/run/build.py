@@ -103,7 +103,7 @@ def class_weights(config: RunConfig) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class PreparedData:
+class _PreparedData:
     """A task with its data encoded for an encoder, shared by runs that differ in loss or training alone."""
 
     task: Task[Any]
@@ -138,7 +138,7 @@ class PreparedData:
             raise
 
 
-def prepare(config: RunConfig) -> PreparedData:
+def prepare(config: RunConfig) -> _PreparedData:
     """Load and encode the data of a run, from the cache where possible; the last two results stay open."""
     sections = nested(config)
     kept = {"task": sections["task"], "data": sections["data"], "tracking": {"data": config.tracking.data}}
@@ -147,13 +147,13 @@ def prepare(config: RunConfig) -> PreparedData:
 
 
 @lru_cache(maxsize=2)
-def _prepare(written: str, key: str) -> PreparedData:
+def _prepare(written: str, key: str) -> _PreparedData:
     """`key` is for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = config.splits()
     encoded = encode(config.task, config.model, splits, config.data_name)
     train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
-    return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
+    return _PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
 def fix_precision(config: RunConfig, *, is_of_trials: bool = False) -> RunConfig:
@@ -175,11 +175,7 @@ def _may_use_gpu(config: RunConfig, *, on_ray: bool) -> bool:
 
 
 def _choose_numerics(config: RunConfig) -> Numerics:
-    """Device, precision and attention of a run on this machine.
-
-    Raises:
-        RunError: The machine does not support the precision.
-    """
+    """Device, precision and attention of a run on this machine; a RunError where it does not support the precision."""
     on_gpu = _may_use_gpu(config, on_ray=config.launch.uses_ray_train)
     numerics = precision.resolve(fix_precision(config).training.precision, on_gpu=on_gpu)
     precision.check(numerics)
@@ -187,34 +183,22 @@ def _choose_numerics(config: RunConfig) -> Numerics:
 
 
 def check_machine(config: RunConfig) -> None:
-    """This process must have the GPUs of a run, support its precision, and measure what is to be tracked.
-
-    Raises:
-        RunError: It does not.
-    """
+    """Raise a RunError unless this process has a run's GPUs, supports its precision and can measure what is tracked."""
     system.check(config.tracking.system)
     cluster.check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
     _choose_numerics(config)
 
 
-def check_fits(config: RunConfig, prepared: PreparedData) -> None:
-    """Loss, mining and batch size must fit the training split.
-
-    Raises:
-        ConfigError: They do not.
-    """
+def check_fits(config: RunConfig, prepared: _PreparedData) -> None:
+    """Raise a ConfigError unless loss, mining and batch size fit the training split."""
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
 
 
-def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
+def _build_model(config: RunConfig, prepared: _PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
     """The encoder with the task's heads on the device; new weights are drawn from the run's seed.
 
-    Args:
-        config: The run.
-        prepared: Its data.
-        numerics: The device, and how the encoder computes.
-        shift: What is added to the logits in training: the head begins as far below, as if nothing were added.
+    `shift` is what is added to the logits in training: the head begins as far below, as if nothing were added.
     """
     check_fits(config, prepared)
     torch.manual_seed(config.training.seed)
@@ -239,7 +223,7 @@ def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, 
     return with_heads(encoder, heads, config.model).to(numerics.device)
 
 
-def _sampling(config: RunConfig, prepared: PreparedData) -> Sampling:
+def _sampling(config: RunConfig, prepared: _PreparedData) -> Sampling:
     """Which training rows are drawn, by `data.oversampling` and `data.batches`."""
     rows, positive, drawn = prepared.train.rows, config.task.positive_label(), config.data.batches
     if drawn.size is not None:

@@ -109,8 +109,7 @@ class Cluster:
         """The address of its head."""
         import ray
 
-        address: str = ray.get_runtime_context().gcs_address
-        return address
+        return str(ray.get_runtime_context().gcs_address)
 
     def nodes_now(self) -> tuple[Node, ...]:
         """Its machines at this moment."""
@@ -162,11 +161,7 @@ def _check_address(address: str) -> None:
 
 
 def check_answers(host: str, port: int, address: str) -> None:
-    """Check that something answers at the address: Ray itself would retry for ever.
-
-    Raises:
-        RunError: Nothing does.
-    """
+    """Raise a RunError unless something answers at the address: Ray itself would retry for ever."""
     try:
         socket.create_connection((host, port), timeout=10).close()
     except OSError as error:
@@ -260,11 +255,7 @@ def hide_unasked_gpus(asked: float) -> None:
 
 
 def _check_member(address: str) -> None:
-    """Check that a cluster takes the token of this process, and that this machine is one of it.
-
-    Raises:
-        RunError: It is not, or nothing answers at the address that Ray uses in place of one on loopback.
-    """
+    """Raise a RunError unless a cluster answers and takes the token of this process, and this machine is one of it."""
     from ray.exceptions import RayError
 
     host, _, port = address.rpartition(":")

@@ -109,10 +109,7 @@ def with_prior(
                 f"{len(predicted.rows)}: their probabilities are not calibrated; give the share by --prior"
             )
     else:
-        try:
-            after = float(prior)
-        except (TypeError, ValueError):
-            after = math.nan
+        after = _as_float(prior)
         if not _LEAST_PRIOR < after < 1 - _LEAST_PRIOR:
             raise InputError(f"a prior must be `auto` or a share of positives between 0 and 1, got {prior!r}")
     return replace(decision, prior=(before, after))
@@ -148,10 +145,15 @@ def notes(decision: FittedDecision | None) -> tuple[str, ...]:
 
 def _number(choice: Any, limits: tuple[float, float]) -> float:
     low, high = limits
-    try:
-        value = float(choice)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = _as_float(choice)
     if not low <= value <= high:
         raise InputError(f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}")
     return value
+
+
+def _as_float(given: Any) -> float:
+    """The number that was given; NaN where it is none, which lies between no limits."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        return math.nan

@@ -149,11 +149,7 @@ class Needs:
 
 
 def check(joined: cluster.Cluster, needs: Callable[[], Needs]) -> None:
-    """Check the machines of a cluster; a cluster of the driver's machine alone is not checked.
-
-    Raises:
-        RunError: It names each check that failed.
-    """
+    """Raise a RunError with each check of a cluster that failed; the driver's machine alone is not checked."""
     if len(joined.nodes) > 1 and (failed := [each for each in examined(needs()) if each.problem]):
         problems = "\n".join(f"  {each.machine}: {each.problem}" for each in failed)
         raise RunError(f"the machines of the cluster must be ready (`dice-ray doctor` shows all checks):\n{problems}")
@@ -231,11 +227,7 @@ class _Shared:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[_Shared]:
-    """Keep a file of the driver that all machines must find, until the end of the block.
-
-    Raises:
-        RunError: The driver cannot write it.
-    """
+    """Keep a file of the driver that all machines must find, until the end of the block."""
     shared = _Shared(store_url() or str(folder.resolve()), secrets.token_hex(16))
     try:
         shared.write(DRIVER)

@@ -88,11 +88,7 @@ def store_config(config: RunConfig, folder: Path) -> None:
 
 
 def check_config(config: RunConfig, folder: Path) -> None:
-    """A run that is resumed must have the settings that it was started with, except for where it is launched.
-
-    Raises:
-        RunError: The folder holds a run with other settings, or a sweep or study.
-    """
+    """Raise a RefusedError where a folder holds a sweep or study, or a run with other settings, but for its launch."""
     check_no_comparison(folder)
     if holds_plan(folder):
         raise RefusedError(f"{folder} holds a sweep or study: choose another --name")
@@ -109,11 +105,7 @@ def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
 
 
 def stored_task(folder: Path) -> dict[str, Any]:
-    """What `task.json` holds: the classes, the facts of the terms, and the digest of the data.
-
-    Raises:
-        RunError: It is damaged.
-    """
+    """What `task.json` holds: classes, facts of the terms, and digest of the data; a RunError where it is damaged."""
     file = folder / TASK
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
@@ -132,16 +124,13 @@ def stored_digest(folder: Path) -> str | None:
 
 
 def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
-    """The data must be those of the run's start: a new dev split may hold rows that the run was trained on.
+    """Raise a RefusedError for data that were changed: a new dev split may hold rows that the run was trained on.
 
     Args:
         stored: Digest of the data at the run's start.
         current: Digest of the data now.
         subject: What needs the data, as the message begins.
         instead: What else can be done than to restore the old data.
-
-    Raises:
-        RunError: The data were changed.
     """
     if stored != current:
         raise RefusedError(

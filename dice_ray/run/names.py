@@ -12,7 +12,7 @@ from typing import TypeVar
 from dice_ray.errors import InputError
 from dice_ray.files import runs_folder
 
-NamedT = TypeVar("NamedT", bound=Hashable)
+_NamedT = TypeVar("_NamedT", bound=Hashable)
 
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
@@ -84,7 +84,7 @@ def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
     return told_apart({preset: (*Path(preset).parent.parts, Path(preset).stem) for preset in presets})
 
 
-def told_apart(paths: Mapping[NamedT, tuple[str, ...]]) -> dict[NamedT, str]:
+def told_apart(paths: Mapping[_NamedT, tuple[str, ...]]) -> dict[_NamedT, str]:
     """The last part of each path, with as many before it as make it different from the others."""
     names = {}
     for key, parts in paths.items():

@@ -48,12 +48,7 @@ def send(folder: Path) -> None:
 
 
 def fetch(folder: Path, *, checkpoints: bool = True) -> None:
-    """Copy what has changed in the store to a run's folder, if there is a store.
-
-    Args:
-        folder: Of the run.
-        checkpoints: Whether to copy checkpoints too.
-    """
+    """Copy what has changed in the store to a run's folder, with or without its checkpoints, if there is a store."""
     from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
 
     if (place := _place(folder)) is None:

@@ -51,10 +51,11 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    params = {} if best.threshold() is None else {_THRESHOLD: "auto"}
+    _, threshold = in_use(best.decision, best.config.task)
+    params = {} if threshold is None else {_THRESHOLD: "auto"}
     example = inputs.example_row(best.config.data)
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
-    predicted = ServedRun(best).predict([example]) if is_frame else None
+    predicted = _ServedRun(best).predict([example]) if is_frame else None
     model.write(folder, _LOADER, auto_class, params, example, inputs.id_column(best.config.data), predicted)
     best.copy(folder / _RUN)
     if auto_class != ENCODER:
@@ -64,14 +65,14 @@ def pack(run: Path, folder: Path) -> Path:
     return folder
 
 
-class ServedRun:
+class _ServedRun:
     """The object that `mlflow.pyfunc` asks for predictions."""
 
     def __init__(self, run: trained.Trained) -> None:
         self._run = run
 
     def predict(self, rows: pd.DataFrame | Sequence[Mapping[str, Any]], params: Mapping[str, Any] | None = None) -> Any:
-        """Predictions for rows with the columns of the run's data, at the threshold of `Trained.threshold`.
+        """Predictions for rows with the columns of the run's data, at the threshold of `in_use`.
 
         Pairs and texts give a frame with the label and the probability of each class, sentences the tags of their
         words, questions their answers by id, and queries a document in MRC-NER's JSON format.
@@ -95,9 +96,9 @@ class ServedRun:
         raise AssertionError(f"predictions of an unknown form: {predicted}")
 
 
-def load_pyfunc(folder: str) -> ServedRun:
+def load_pyfunc(folder: str) -> _ServedRun:
     """Load a packed model."""
-    return ServedRun(trained.load(Path(folder) / _RUN))
+    return _ServedRun(trained.load(Path(folder) / _RUN))
 
 
 FILE = "README.md"
@@ -132,14 +133,7 @@ _WORDS = {"word": '["Anna", "lives", "in", "Berlin"]', "character": '["B", "e", 
 
 
 def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
-    """The card in Markdown.
-
-    Args:
-        best: The model.
-        name: Of its run.
-        auto_class: The class of transformers that loads it.
-        scores: Stored metrics of its run, by name.
-    """
+    """The card of a model in Markdown, with its class of transformers and the stored scores of its run."""
     config, task = best.config, best.config.task.name
     data, classes = config.data_name, ", ".join(f"`{each}`" for each in best.task.classes)
     front = ["---", "library_name: transformers", "tags: [dice-ray]"]

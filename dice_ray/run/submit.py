@@ -213,11 +213,7 @@ def _ignored_by_git(folder: Path) -> list[str]:
 
 
 def _check_files(folder: Path, excluded: Sequence[str]) -> None:
-    """The files that would be sent must lie in the folder and not exceed what the server takes.
-
-    Raises:
-        InputError: One is a link out of the folder, or they are too large; the first one ends the visits.
-    """
+    """Raise an InputError where a file to send is a link out of the folder, or all are larger than the server takes."""
     size, largest = 0, ray_internals.max_job_bytes()
     inside = folder.resolve()
     how = "name what it does not need in .gitignore or .rayignore"

@@ -68,11 +68,7 @@ if TYPE_CHECKING:
 
 
 def preset_of(data: Tables, below: Layer | None) -> Path:
-    """The file of the preset that is written for data given in Python.
-
-    Args:
-        data: The tables.
-        below: The layer of the preset whose settings are used with them.
+    """The file of the preset that is written for data given in Python, with the settings of the layer `below`.
 
     A table that is refused leaves nothing behind: its texts may be private.
 

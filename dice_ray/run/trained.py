@@ -25,7 +25,7 @@ from dice_ray.run import object_store
 from dice_ray.run.decision import Prior, in_use, notes, with_prior
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, stored_task
 from dice_ray.tasks.base import Scores, Task
-from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
+from dice_ray.tasks.predictions import Predictions, TablePredictions
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -95,14 +95,7 @@ class Trained:
         return predicted
 
     def predictions(self, records: Sequence[Any], threshold: float | str = "auto", prior: Prior = None) -> Predictions:
-        """Predictions for records, with the decision of `run.decision.in_use`.
-
-        Args:
-            records: They need no labels.
-            threshold: As there.
-            prior: The share of positives where the predictions are used, to correct probabilities for it; `auto` to
-                estimate it from the records.
-        """
+        """Predictions for records, whose labels are not read, with the decision of `in_use` and `with_prior`."""
         decision, chosen = in_use(self.decision, self.config.task, threshold)
         split = self.encoded(records)
         items = self._decoded(split)
@@ -113,17 +106,8 @@ class Trained:
             predicted = self.task.predict(split.records, split.rows, items, decision)
         return replace(predicted, threshold=chosen, notes=notes(decision))
 
-    def threshold(self, choice: float | str = "auto") -> Threshold | None:
-        """The threshold of predictions, as `run.decision.in_use`; None for a task without one."""
-        return in_use(self.decision, self.config.task, choice)[1]
-
     def score(self, split: EncodedSplit, *, is_dev: bool = False) -> Scores:
-        """The scores on labelled records, untuned and with the decision fitted on dev.
-
-        Args:
-            split: Labelled records.
-            is_dev: Whether they are those that the decision was fitted on.
-        """
+        """The scores on labelled records, untuned and with the decision fitted on dev, which they may be themselves."""
         scores = self.task.score(split.records, split.rows, self._decoded(split), self.decision)
         return replace(scores.on_dev(self.decision) if is_dev else scores, documents=documents(split.records))
 

@@ -52,17 +52,14 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
         return _as_frame(_ours(source, _experiment_id(source, experiment)))
 
 
-def of_others(experiment: str, uri: str | None = None) -> tuple[str, pd.DataFrame]:
+def of_others(experiment: str) -> tuple[str, pd.DataFrame]:
     """The name of an experiment, given by name or id, and one row per run of any program in the order of their start.
 
     The columns are `id` (MLflow's), `name`, `status`, then `params.<name>`, `metrics.<name>` (the last value) and
     `tags.<name>` under their whole names, without those of MLflow. Parents of ours, which have no scores, are left out.
-
-    Raises:
-        UnknownNameError: The store has no such experiment.
-        RunError: The store does not exist or does not answer.
+    Raises what `read` raises.
     """
-    with open_store(uri) as source:
+    with open_store() as source:
         known = {_DEFAULT: "0"} | source.experiments()
         name = next((name for name, id_ in known.items() if experiment in (name, id_)), None)
         if name is None:
@@ -83,9 +80,9 @@ def of_others(experiment: str, uri: str | None = None) -> tuple[str, pd.DataFram
     return name, pd.DataFrame(rows)
 
 
-def ids(experiment: str, uri: str | None = None) -> set[str]:
+def ids(experiment: str) -> set[str]:
     """The ids of all runs, without a frame of them; raises what `read` raises."""
-    with open_store(uri) as source:
+    with open_store() as source:
         return {run.tags[schema.ID] for run in _ours(source, _experiment_id(source, experiment)).values()}
 
 
@@ -166,11 +163,10 @@ def _experiment_id(source: Source, experiment: str) -> str:
 
 
 def _as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
-    """The tidy frame of the runs that have our id; those of other programs are left out."""
-    ours = [run for run in runs.values() if schema.ID in run.tags]
+    """The tidy frame of runs that have our id."""
     # A sweep and its first trial can start in the same millisecond: hence the second part of the key.
-    ours.sort(key=lambda run: (run.start, schema.PARENT in run.tags, run.tags[schema.ID]))
-    rows = [_row(run, runs) for run in ours]
+    ordered = sorted(runs.values(), key=lambda run: (run.start, schema.PARENT in run.tags, run.tags[schema.ID]))
+    rows = [_row(run, runs) for run in ordered]
     rest = sorted({name for row in rows for name in row} - set(_COLUMNS))
     frame = pd.DataFrame(rows, columns=[*_COLUMNS, *rest])
     for column in _COLUMNS:
@@ -195,14 +191,6 @@ def _number(run: StoredRun, tag: str, kind: type[int] | type[float]) -> Any:
         ) from None
 
 
-def _has_our_column(tag: str) -> bool:
-    """Whether a tag without our prefix would be taken for one of ours, which decide what a report says.
-
-    Also where the run lacks ours: `failure` is absent from a run that has not failed.
-    """
-    return tag in _OUR_TAGS or tag.startswith(_OUR_FAMILIES)
-
-
 def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     parent = runs.get(run.tags.get(schema.PARENT, ""))
     constants = {
@@ -210,12 +198,14 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
         for name in run.tags
         if name.startswith(f"{schema.CONSTANT}.")
     }
+    # A tag without our prefix would be taken for one of ours, which decide what a report says. Also where the run lacks
+    # ours: `failure` is absent from a run that has not failed.
     tags = {
         schema.tag_column(name): value
         for name, value in run.tags.items()
         if name not in _TAG_OF.values()
-        and not name.startswith(("mlflow.", f"{schema.CONSTANT}."))
-        and not _has_our_column(name)
+        and name not in _OUR_TAGS
+        and not name.startswith(("mlflow.", f"{schema.CONSTANT}.", *_OUR_FAMILIES))
     }
     return {
         **{column: run.tags.get(tag) for column, tag in _TAG_OF.items()},

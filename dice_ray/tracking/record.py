@@ -28,11 +28,9 @@ _NUM_STEP_POINTS: Final = 200
 
 
 class RunRecord:
-    """One run in MLflow, written through a writer that other runs may share.
+    """One run in MLflow by our id of it, written through a writer that other runs of its experiment may share.
 
-    Args:
-        writer: Of the run's experiment.
-        id_: Our id of the run. A run that another process opened is resumed by opening it again.
+    A run that another process opened is resumed by opening it again.
     """
 
     def __init__(self, writer: Writer, id_: str) -> None:
@@ -69,10 +67,7 @@ class RunRecord:
     def steps(self, step: int, num_steps: int, metrics: Mapping[str, float]) -> None:
         """The run has done `step` of `num_steps` optimizer steps; about `_NUM_STEP_POINTS` of these calls are stored.
 
-        Args:
-            step: Optimizer steps done.
-            num_steps: Optimizer steps of the whole run.
-            metrics: At least `schema.STEP_METRICS`; they are stored as `step/<name>`, and others are ignored.
+        Of the metrics, `schema.STEP_METRICS` are stored as `step/<name>`, and others are ignored.
         """
         if step - self._last_step >= num_steps / _NUM_STEP_POINTS:
             self._last_step = step
@@ -91,14 +86,8 @@ class RunRecord:
     ) -> None:
         """The run ended; without an evaluation only its tags, texts and status are stored.
 
-        Args:
-            status: As MLflow calls it.
-            objective: The metric on dev that chose the checkpoint, `dev/f1`.
-            best: The step and the metrics of the best evaluation; None without an evaluation.
-            kept: Metrics whose value at the best evaluation is stored as `schema.kept_metric`, where it has them.
-            test: The scores on test, of a run that is scored there.
-            tags: Further tags, such as the state.
-            texts: Further artifacts by their path.
+        `best` has the step and the metrics of the evaluation that the objective chose the checkpoint by, as `dev/f1`.
+        Of these metrics, those in `kept` are stored as `schema.kept_metric`.
         """
         final_tags = dict(tags or {})
         if best:

@@ -88,11 +88,7 @@ class Runs:
                 self._stored.pop(key, None)
 
     def check_active(self) -> None:
-        """Check that the experiment was not deleted meanwhile.
-
-        Raises:
-            RunError: It was deleted in MLflow.
-        """
+        """Raise a RunError where the experiment was deleted in MLflow meanwhile."""
         if self._client.get_experiment(self._experiment).lifecycle_stage != "active":
             raise deleted_error(self._name, self._experiment, self._uri)
 
@@ -200,10 +196,9 @@ class Runs:
 
 
 def _answered(id_: str) -> str:
-    """An id in an answer of MLflow, whose client takes an empty body for an answer: entries for it would be refused.
+    """An id in an answer of MLflow; a ConnectionError where it is empty.
 
-    Raises:
-        ConnectionError: There is none.
+    MLflow's client takes an empty body for an answer: entries for such an id would be refused.
     """
     if not id_:
         raise ConnectionError("MLflow's answer was empty")

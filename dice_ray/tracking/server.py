@@ -21,11 +21,7 @@ _QUIET = {
 
 
 def check_host(host: str, *, allow_remote: bool) -> None:
-    """Check that the pages are served on loopback, or that the user allows more.
-
-    Raises:
-        InputError: It is no IP address of this machine, or others could use the pages and the user has not allowed it.
-    """
+    """Raise an InputError unless the pages are served on loopback, or the user allows that others use them."""
     try:
         is_loopback = ipaddress.ip_address(host).is_loopback
     except ValueError as error:

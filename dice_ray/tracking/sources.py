@@ -76,12 +76,8 @@ class Source(Protocol):
 
 
 @contextmanager
-def open_store(uri: str | None) -> Iterator[Source]:
-    """Open the store for reading.
-
-    Raises:
-        RunError: It does not exist or does not answer.
-    """
+def open_store(uri: str | None = None) -> Iterator[Source]:
+    """Open the store for reading; a RunError where it does not exist or does not answer."""
     uri = store_uri(uri)
     check_exists(uri)
     if file := sqlite_file(uri):
@@ -97,10 +93,9 @@ def open_store(uri: str | None) -> Iterator[Source]:
 
 
 def check_not_deleted(experiment: str, uri: str) -> None:
-    """Check that an experiment was not deleted; passes where the store does not exist yet or does not answer.
+    """Raise a RunError for an experiment that was deleted, or where MLflow has no store of this kind.
 
-    Raises:
-        RunError: It was deleted in MLflow, or MLflow has no store of this kind.
+    Passes where the store does not exist yet or does not answer.
     """
     try:
         with open_store(uri) as source:

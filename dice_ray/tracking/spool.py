@@ -136,8 +136,7 @@ def spool_files(folder: Path) -> list[Path]:
 def unsent_spool(file: Path) -> _UnsentSpool | None:
     """The spool that a file holds; None where its first line is torn, so that it holds nothing, or it was just sent.
 
-    Raises:
-        RunError: It is damaged, or cannot be read.
+    A RunError where it is damaged, or cannot be read.
     """
     try:
         with file.open("rb") as lines:

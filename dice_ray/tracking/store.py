@@ -59,11 +59,7 @@ def artifact_root(uri: str) -> str | None:
 
 
 def check_exists(uri: str) -> None:
-    """Check that the file of an SQLite store exists; other stores are not asked.
-
-    Raises:
-        RunError: It does not exist.
-    """
+    """Raise a RefusedError where the file of an SQLite store does not exist; other stores are not asked."""
     file = sqlite_file(uri)
     if file is not None and not file.is_file():
         raise RefusedError(f"the store of runs must exist, {file} does not: nothing has been tracked in it yet")
@@ -72,13 +68,8 @@ def check_exists(uri: str) -> None:
 def check_answers(uri: str | None = None) -> str:
     """Ask the store for its first experiment, and write and delete a file where a new one keeps its artifacts.
 
-    Other experiments may have been given any artifact store, which tells nothing of that of a new one.
-
-    Returns:
-        Where the store and its artifacts are.
-
-    Raises:
-        RunError: The store does not answer, or its artifacts cannot be written.
+    Other experiments may have been given any artifact store, which tells nothing of that of a new one. Returns where
+    both are; a RunError where the store does not answer, or its artifacts cannot be written.
     """
     uri = store_uri(uri)
     shown, file = without_password(uri), sqlite_file(uri)

@@ -111,12 +111,7 @@ def _last_reason(errors: str) -> str:
 
 
 def memory_reason(message: str, actor_id: str) -> str:
-    """The reason in one line; Ray's message has about 40.
-
-    Args:
-        message: Ray's, which names the memory in use and that of each process it has killed.
-        actor_id: The id of the trial's process in the message.
-    """
+    """The reason in one line, for the trial whose process has this id; Ray's message has about 40 lines."""
     memory = re.search(r"was ([\d.]+)GB used / ([\d.]+)GB limit", message)
     own = re.search(rf"Actor\({actor_id}\).*actual memory used=([\d.]+)GB", message)
     if memory is None or own is None:
@@ -128,9 +123,7 @@ def memory_reason(message: str, actor_id: str) -> str:
 
 
 def _is_hopeless(errors: str) -> bool:
-    """Whether a trial should not be tried again: it took most of the memory itself, or was killed for it twice.
-
-    Args:
-        errors: All failures of the trial, as Tune writes them to a file.
+    """Whether a trial with these failures should not be tried again: it took most of the memory itself, or was killed
+    for it twice.
     """
     return errors.count(_OUT_OF_MEMORY) > 1 or _BY_ITSELF in errors

@@ -59,11 +59,7 @@ class _EarlierSweep:
 
 
 def _sweep_in(folder: Path, config: RunConfig, digest: str) -> _EarlierSweep:
-    """The sweep in a folder, for a plan of this configuration on the data of this digest.
-
-    Raises:
-        RunError: It is not a sweep of the same task and data.
-    """
+    """The sweep in a folder, which must be of the task of this configuration and of the data of this digest."""
     plan = read_sweep(folder, "to start from")
     # The digest compares the files, in whatever folder they are.
     paths = [path for path in differing_paths(config, plan.base()) if path != "data.source.files.folder"]
@@ -81,11 +77,7 @@ def _sweep_in(folder: Path, config: RunConfig, digest: str) -> _EarlierSweep:
 
 
 def check(plan: Plan, folder: Path) -> list[str]:
-    """Check that a plan can run in a folder, and start from the sweep that it names; returns notes for the user.
-
-    Raises:
-        DiceRayError: It cannot.
-    """
+    """Check that a plan can run in a folder, and start from the sweep that it names; returns notes for the user."""
     if (source := plan.sweep_to_copy(folder)) is not None:
         assert isinstance(plan, SweepPlan), "a study starts from no other's trials"
         _check_warm_start(plan, source)
@@ -93,12 +85,7 @@ def check(plan: Plan, folder: Path) -> list[str]:
 
 
 def _check_warm_start(plan: SweepPlan, folder: Path) -> None:
-    """The trials of the sweep in a folder must be usable in this plan.
-
-    Raises:
-        RunError: It is not a sweep of the same task, data and encoder, or no trial of it has ended.
-        InputError: The space does not search a parameter of one of its trials, or in another range.
-    """
+    """The folder must hold a sweep of the plan's task, data and encoder, with trials that its space could suggest."""
     base, space = plan.base(), Space(plan.space)
     sweep = _sweep_in(folder, base, base.splits().digest)
     if not (trials := sweep.trials()):

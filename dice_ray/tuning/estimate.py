@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RefusedError, RunError, gib
@@ -194,21 +193,18 @@ def measured_share(plan: Plan, folder: Path, nodes: Sequence[Node], show: Callab
     return share
 
 
-_Rehearsals: TypeAlias = dict[str, tuple[float, Rehearsal]]
-"""By the key of a configuration: when its process was ready, in seconds since the epoch, and its rehearsal."""
-
-
 def _first_steps(config: RunConfig, gpus: float, surroundings: Mapping[str, str]) -> tuple[float, Rehearsal]:
+    """When this process was ready, in seconds since the epoch, and the rehearsal of a configuration."""
     cluster.enter(surroundings)
     cluster.hide_unasked_gpus(gpus)
     return time.time(), rehearse(config)
 
 
-def _rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[_Rehearsals, list[DiceRayError]]:
-    """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
-
-    Returns:
-        The rehearsals, and the errors of those that fail.
+def _rehearse_all(
+    configs: Sequence[RunConfig], needs: Demand
+) -> tuple[dict[str, tuple[float, Rehearsal]], list[DiceRayError]]:
+    """Rehearse each configuration that may take a different time, in processes with the resources of a trial; returns
+    `_first_steps` by the key of the configuration, and the errors of those that fail.
     """
     import ray
 

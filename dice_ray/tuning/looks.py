@@ -18,14 +18,11 @@ def is_in_looks(plan: StudyPlan) -> bool:
 
 
 def up_to_look(plan: StudyPlan, arms: Collection[str] | None) -> StudyPlan | None:
-    """The plan that asks for the seeds up to the next look.
+    """The plan that asks for the seeds up to the next look; None where no look is left, or no arm is open.
 
     Args:
         plan: Of the look before.
         arms: Those that are not settled there; others than the plan asks for are not run. None for the first look.
-
-    Returns:
-        None where no look is left, or no arm is open.
     """
     before = plan.asked or plan.asked_for_all()
     now = 0 if arms is None else max(before.seeds)

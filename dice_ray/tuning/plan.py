@@ -106,11 +106,7 @@ class Plan(BaseModel):
 
     @abstractmethod
     def check(self, folder: Path) -> list[str]:
-        """Check that it can run in a folder, before any data are read; returns notes for the user.
-
-        Raises:
-            DiceRayError: It cannot.
-        """
+        """Check that it can run in a folder, before any data are read; returns notes for the user."""
 
     def sweep_to_copy(self, folder: Path) -> Path | None:
         """The folder of the sweep to start from, until its ledger has been copied: then it is not needed any more."""
@@ -118,12 +114,7 @@ class Plan(BaseModel):
 
     @abstractmethod
     def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
-        """The trials that the ledger lacks, for a driver that has locked its folder.
-
-        Args:
-            ledger: The ledger in the plan's folder.
-            address: Address of the Ray cluster to join.
-        """
+        """The trials that the ledger lacks, for a driver that has locked its folder and joins the Ray cluster there."""
 
     @abstractmethod
     def remaining(self, ledger: Ledger, address: str | None) -> tuple[int, int]:
@@ -137,8 +128,7 @@ class Plan(BaseModel):
     def grown(self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None) -> Self:
         """The plan with more trials, or with these numbers of rerun seeds and of configurations to rerun.
 
-        Raises:
-            InputError: It cannot have them.
+        An InputError where it cannot have them.
         """
 
     @abstractmethod
@@ -174,12 +164,7 @@ class Plan(BaseModel):
         return []
 
     def strangers(self, stored: Set[str], ledger: History) -> Set[str]:
-        """The runs in MLflow's experiment that are not of the plan's folder.
-
-        Args:
-            stored: Ids of the runs that MLflow holds as ended, the parent perhaps among them.
-            ledger: The ledger in the folder.
-        """
+        """Those of the runs that MLflow's experiment holds as ended that are not of the folder of this ledger."""
         return stored - {self.name} - ledger.specs.keys()
 
     @property
@@ -221,11 +206,7 @@ class Plan(BaseModel):
 
     @classmethod
     def checked(cls, **values: Any) -> Self:
-        """A plan of these values.
-
-        Raises:
-            ConfigError: They are invalid.
-        """
+        """A plan of these values; a ConfigError where they are invalid."""
         try:
             return cls(**values)
         except ValidationError as error:
@@ -285,11 +266,7 @@ class Plan(BaseModel):
         return self.model_copy(update={"digest": digests.get(None, self.digest)})
 
     def bound_to(self, digests: Mapping[str | None, str]) -> Self:
-        """The plan on data of these digests.
-
-        Raises:
-            RunError: It was made for other data.
-        """
+        """The plan on data of these digests; a RefusedError where it was made for other data."""
         for variant, stored in self.digests.items():
             if stored:
                 subject = self.name if variant is None else f"{self.name} on {variant}"
@@ -317,12 +294,7 @@ class Plan(BaseModel):
         return [self.base()]
 
     def check_code(self, targets: Iterable[str]) -> None:
-        """The custom losses and own metrics at these addresses must be those that the plan was made with.
-
-        Raises:
-            RunError: The source of one was changed.
-            InputError: One cannot be loaded.
-        """
+        """Raise a RefusedError where a custom loss or own metric is not the one that the plan was made with."""
         for target in targets:
             if (stored := self.code.get(target)) is not None and stored != (current := digest(target)):
                 raise RefusedError(
@@ -331,11 +303,7 @@ class Plan(BaseModel):
                 )
 
     def check_encoders(self, names: Iterable[str]) -> None:
-        """The encoders of these names must be those that the plan was made with.
-
-        Raises:
-            RunError: The files of one were changed.
-        """
+        """Raise a RefusedError where an encoder has other files than the plan was made with."""
         for name in names:
             stored = self.encoders.get(name)
             if stored is not None and stored != (current := sources.digest(name)):

@@ -96,15 +96,7 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
 
 
 def read_sweep(folder: Path, purpose: str) -> SweepPlan:
-    """The plan of a sweep.
-
-    Args:
-        folder: The sweep's folder.
-        purpose: What it is read for, in the error.
-
-    Raises:
-        RunError: The folder holds a study, or what `read` raises.
-    """
+    """The plan in a sweep's folder, read for this purpose; a RefusedError names it where the folder holds a study."""
     plan = read(folder)
     if not isinstance(plan, SweepPlan):
         raise RefusedError(f"{folder} must hold a sweep {purpose}: it holds a {plan.kind}")

@@ -46,14 +46,7 @@ from dice_ray.tuning.trial import SCORE, UNREADY, TrialResult
 
 
 class Recorder:
-    """Records each event of the trials of a plan.
-
-    Args:
-        plan: The sweep or study.
-        ledger: The ledger in its folder.
-        writer: Writes to its experiment.
-        ids: Ids of all its trials; the collection may shrink while the sweep runs.
-    """
+    """Records each event of the trials of a plan; the collection of their ids may shrink while a sweep runs."""
 
     def __init__(self, plan: Plan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
@@ -121,12 +114,7 @@ class Recorder:
         self._states = Counter[str](outcomes[id_].state for id_ in self._ids if id_ in outcomes)
 
     def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
-        """Open the parent run, and send MLflow the ended trials that it lacks.
-
-        Args:
-            stored: Ids of the runs that MLflow holds as ended.
-            tags: The user's, of the parent run.
-        """
+        """Open the parent run with the user's tags, and send MLflow the ended trials that are not stored there."""
         self._open_parent(self._environment | active_run_tag() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:

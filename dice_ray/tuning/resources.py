@@ -55,12 +55,9 @@ class Demand:
         return [node for node in nodes if not self.accelerator or self.accelerator in node.accelerators]
 
     def slots(self, nodes: Sequence[Node]) -> int:
-        """How many trials fit on these machines at once.
+        """How many trials fit on these machines at once; a RunError where not one fits.
 
         Tune would start more: a trial on Ray Train holds nothing while it waits for the CPUs of its workers.
-
-        Raises:
-            RunError: Not one fits.
         """
         check_accelerator(nodes, self.accelerator)
         nodes = self.suitable(nodes)
@@ -112,14 +109,8 @@ class Demand:
 def shared(config: RunConfig, nodes: Sequence[Node], num_trials: int, auto_gpus: float | None = None) -> Demand:
     """The demand of each of these trials; without `launch.threads`, those that fit at once share the CPUs.
 
-    Args:
-        config: The configuration of the trials.
-        nodes: The machines.
-        num_trials: How many trials there are.
-        auto_gpus: What `launch.gpus: auto` stands for; a whole GPU, if there is one, until it has been measured.
-
-    Raises:
-        RunError: Not one fits.
+    `auto_gpus` is what `launch.gpus: auto` stands for; a whole GPU, if there is one, until it has been measured. A
+    RunError where not one trial fits.
     """
     if auto_gpus is None:
         auto_gpus = unmeasured(config, nodes)
@@ -157,14 +148,9 @@ _UNITS: Final = 10_000
 
 
 def _share_of_gpu(peak: int, memory: int) -> float:
-    """The part of a GPU that a trial asks for, so that no more trials share it than its memory holds.
+    """The part of a GPU that a trial asks for, so that no more trials share it than its memory holds; 0 without a GPU.
 
-    Args:
-        peak: Bytes that torch takes of the GPU in the first steps of a trial.
-        memory: Bytes of the GPU.
-
-    Returns:
-        0 for a trial that uses no GPU. A trial has run on a GPU of its own, so it asks for one at most.
+    `peak` is what torch takes of it in the first steps. The trial had a GPU of its own then: it asks for one at most.
     """
     if not peak:
         return 0

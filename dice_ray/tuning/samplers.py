@@ -56,11 +56,7 @@ def sampler(name: str, seed: int) -> BaseSampler:
 
 
 def _made_by(address: str, noun: str, kind: Callable[..., _Made], *arguments: object) -> _Made:
-    """The object of this kind that the user's function at an address makes.
-
-    Raises:
-        InputError: It raises, or makes something else.
-    """
+    """The object of this kind that the user's function at an address makes; an InputError where it makes none."""
     make = load(address)
     try:
         made = make(*arguments)

@@ -146,11 +146,7 @@ def points(settings: Iterable[Flat], space: Space) -> list[Point]:
 
 
 def check_suggested(trials: Iterable[TrialSpec], space: Space, folder: Path) -> None:
-    """The trials of the sweep in a folder must be such that a space could suggest them.
-
-    Raises:
-        InputError: The space does not search a parameter of one of its trials, or in another range.
-    """
+    """Raise an InputError unless a space could suggest the trials of the sweep in a folder."""
     for trial in trials:
         replay = _Replay(trial.params, space)
         must = f"trial {trial.id} of {folder} must be one that {space.address} could suggest"

@@ -1,8 +1,4 @@
-"""A study: arms by seeds on each variant, each cell once.
-
-A cell is identified by the configuration that decides its numbers, so a study is resumed and extended without running a
-cell twice, whatever its arms are called and wherever it runs.
-"""
+"""A study: arms by seeds on each variant, each cell once, by the identity that `cells` gives it."""
 
 from __future__ import annotations
 

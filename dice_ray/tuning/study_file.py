@@ -149,19 +149,10 @@ def with_draws(
     *,
     crossed: bool,
 ) -> StudyFile:
-    """A study with settings drawn from its space as variants; any other study as it is.
+    """A study with a number of settings drawn from its space as variants; any other study as it is.
 
-    Args:
-        study: Its name, for messages.
-        file: Its content.
-        draw: `search_spaces.draws.draws`.
-        num: The number of settings.
-        budget: The number of them of which the best is compared.
-        seeds: The number of seeds that was given.
-        crossed: Whether each setting is run with each seed, and not setting i with seed i.
-
-    Raises:
-        InputError: The study has no space, or the numbers do not fit.
+    `draw` is `search_spaces.draws.draws`. If crossed, each setting is run with each seed, else setting i with seed i.
+    An InputError where the study has no space, or the numbers do not fit.
     """
     if file.space is None:
         for option, value in (("--settings", num), ("--crossed", crossed), ("--budget", budget)):
@@ -194,11 +185,7 @@ def with_draws(
 
 
 def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
-    """The file of a study with further arms: it is written, so that a command can run it again.
-
-    Raises:
-        InputError: The study has an arm of that name.
-    """
+    """The file of a study with further arms: it is written, so that a command can run it again."""
     if taken := [name for name in added if name in file.arms]:
         raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")
     name = "SETTINGS" if file.variants_are == "settings" else "VARIANTS"
@@ -283,11 +270,7 @@ def command_of(
 
 
 def check_test(config: RunConfig) -> None:
-    """The data must have a test split; where each class is scored, dev and test must have items of each.
-
-    Raises:
-        DataError: They have not.
-    """
+    """Raise a DataError unless the data have a test split, and items of each class where each is scored."""
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
             f"a study compares on the test split, and the data has none ({config.data_name}): name it as "

@@ -289,12 +289,7 @@ class SweepPlan(Plan):
         return None if is_copied else folder.parent / str(self.warm_start)
 
     def _check_objectives(self) -> None:
-        """The objectives must be possible together.
-
-        Raises:
-            InputError: There is only one, one is given twice, or the plan has a setting that several cannot have.
-            UnknownNameError: One is not a metric of the task on dev.
-        """
+        """Each objective must be a metric of the task on dev, and all must be possible together."""
         if not self.objectives:
             return
         if len(set(self.objectives)) < max(2, len(self.objectives)):
@@ -318,12 +313,7 @@ class SweepPlan(Plan):
                 raise UnknownNameError("objective", name, known)
 
     def _check_space(self) -> None:
-        """One of some trials drawn at random must have a valid configuration.
-
-        Raises:
-            InputError: The space suggests nothing.
-            ConfigError: None has; it lists the problems of one of them.
-        """
+        """One of some trials drawn at random must have a valid configuration; else the problems of one are raised."""
         drawn = samplers.drawn_at_random(Space(self.space))
         if not any(drawn):
             raise InputError(

@@ -133,11 +133,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
 
 
 def _check_not_given_up(folder: Path) -> None:
-    """A trial that was killed for its time or its memory fails when Ray tries it again.
-
-    Raises:
-        RunError: It was.
-    """
+    """Raise a RunError for a trial that was killed for its time or its memory: it fails when Ray tries it again."""
     if (file := folder / GIVEN_UP).exists():
         reason = file.read_text(encoding="utf-8")
         file.unlink()  # a cell that failed may be run again

@@ -21,6 +21,7 @@ from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import load_encoder
 from dice_ray.run import build, single, trained
+from dice_ray.run.decision import in_use
 from dice_ray.run.driver import Driver
 from dice_ray.tasks.predictions import Threshold
 from dice_ray.training.checkpoint import Checkpoints
@@ -100,7 +101,7 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     best = trained.load(run / "run")
 
     def chosen(decision: FittedDecision, choice: float | str = "auto") -> str:
-        return str(replace(best, decision=decision).threshold(choice))
+        return str(in_use(decision, best.config.task, choice)[1])
 
     # As older versions store them.
     few = FittedDecision.of({"threshold": 0.01, "threshold_support": 2.0, "threshold_used": 0.5}, 0.5)
@@ -119,10 +120,9 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     assert re.match(
         r"threshold 0\.5: on dev \(40 positives, cross-fitted\) the tuned one, 0\.3, is not better", chosen(worse)
     )
-    task = best.config.task.model_copy(update={"score": "precision"})
-    precise = replace(best, decision=many, config=best.config.model_copy(update={"task": task}))
+    precise = best.config.task.model_copy(update={"score": "precision"})
     assert (
-        str(precise.threshold())
+        str(in_use(many, precise)[1])
         == "threshold 0.5: the tuned one, 0.3, is tuned for f1, and the run's score is precision"
     )
     assert chosen(few, "tuned") == "threshold 0.01: tuned on 2 positives of dev, as chosen"

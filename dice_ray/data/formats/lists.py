@@ -27,11 +27,7 @@ _TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
 
 
 class _ListColumns(ColumnsBranch, ABC):
-    """The columns of one kind of record, some of which hold lists.
-
-    Attributes:
-        id: The column of the record's id; without one, the line number is the id.
-    """
+    """The columns of one kind of record, some of which hold lists."""
 
     uses: ClassVar[tuple[str, ...]]
     """The fields that name a column, the labels last."""
@@ -45,13 +41,7 @@ class _ListColumns(ColumnsBranch, ABC):
     @classmethod
     @abstractmethod
     def fits(cls, rows: Sequence[Mapping[str, Any]], read: ReadColumns, path: str) -> Guess | str:
-        """The columns of these rows, or the reason why they hold no such records.
-
-        Args:
-            rows: The first rows with all columns.
-            read: Reads them by some columns.
-            path: The path of the reader's `columns`.
-        """
+        """The columns of the first rows, or why they hold no such records; `path` is that of the reader's `columns`."""
 
     @classmethod
     def _written(cls, **settings: Any) -> Nested:
@@ -167,8 +157,6 @@ class SpanColumns(SpanSettings, _ListColumns):
     Attributes:
         text: The column of the text.
         spans: The column of the spans.
-        ends: Whether the end of a span is the place `after` its last character, or that of the `last` one.
-        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
     """
 
     name = "spans"

@@ -162,10 +162,7 @@ _Spans: TypeAlias = tuple[tuple[int, int], ...]
 def guess_questions(attempt: Callable[..., Attempt], why: str, path: str) -> Guess | str:
     """The guess for questions, with the meaning of several answers to one.
 
-    Args:
-        attempt: Reads the sample with these settings of its reader.
-        why: The reason for the reader.
-        path: The path of its settings.
+    `attempt` reads the sample with settings of its reader, which are below `path`; `why` is the reason for the reader.
     """
     result = attempt()
     if _mostly_disjoint_answers(record for record in result.records if isinstance(record, QuestionRecord)):

@@ -56,8 +56,7 @@ def _class_names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> _ClassNa
 def _to_class_names(value: Any, names: tuple[str, ...]) -> Any:
     """Replace a class number, or a list of them, by names; -1 outside a list is no label, as GLUE's test sets have it.
 
-    Raises:
-        LookupError: A number is not that of a class.
+    A LookupError where a number is not that of a class.
     """
     if isinstance(value, list):
         return [_name(number, names) for number in value]
@@ -206,11 +205,7 @@ class ParquetConfig(ReaderBranch):
 
 
 class ArrowConfig(ParquetConfig):
-    """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet.
-
-    Attributes:
-        columns: The columns that make a record.
-    """
+    """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet."""
 
     name = "arrow"
     reads = ("Arrow",)
@@ -298,12 +293,7 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
 def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: Given, why: str = "") -> Guess | str:
     """The guess for rows with named columns: tagged words, spans, questions, or texts with labels.
 
-    Args:
-        read: Reads the rows by some columns.
-        path: The path of the columns.
-        rows: The first rows with all columns; others than objects are left out.
-        given: What is not to be guessed.
-        why: The reason for the reader.
+    Of the first rows, others than objects are left out. `why` is the reason for the reader.
     """
     are_given = given.columns or given.splits
     rows = [row if are_given else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]

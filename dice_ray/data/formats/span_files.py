@@ -199,10 +199,6 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     not align with them is widened to whole words, which is counted. Where the file has words, spans are of words. A
     folder is read as brat's: texts with annotations in files `.txt` and `.ann`, whose lines become records. A file of
     PubTator (`pmid|t|title`, `pmid|a|abstract`, then a line for each span) gives a record of each title and abstract.
-
-    Attributes:
-        ends: Whether the end of a span is the place `after` its last character or word, or that of the `last` one.
-        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
     """
 
     name = "spans"

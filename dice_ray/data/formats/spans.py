@@ -161,9 +161,7 @@ def _tags(num_words: int, spans: Iterable[WordSpan]) -> tuple[tuple[str, ...], b
 def guess_spans(attempt: Callable[..., Attempt], path: str) -> Guess | str:
     """The guess for texts with spans: their ends are those that fit the words clearly better.
 
-    Args:
-        attempt: Reads the sample with these settings of spans.
-        path: The path of the settings.
+    `attempt` reads the sample with settings of spans, which are below `path`.
     """
     result = attempt()
     settings: Nested = {}

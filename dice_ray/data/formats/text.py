@@ -59,11 +59,8 @@ def binary_format(path: Path) -> str | None:
 def readable(path: Path, line: Callable[[], int] = lambda: 1) -> Iterator[BinaryIO]:
     """The bytes of a file, decompressed by its first bytes, whatever its name; a zip archive must hold one file.
 
-    fsspec would decompress by the name alone, read the first file of an archive with several, and unpack any bomb.
-
-    Args:
-        path: The file.
-        line: The line that is read, for the error of a compressed file that is damaged, encrypted, or a bomb.
+    fsspec would decompress by the name alone, read the first file of an archive with several, and unpack any bomb. The
+    error of a compressed file that is damaged, encrypted, or a bomb names the line that is read.
     """
     kind = _named(path, _COMPRESSED) or SUFFIXES.get(path.suffix.lower())
     if kind is None:

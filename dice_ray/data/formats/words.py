@@ -114,8 +114,6 @@ class SpanRows(SpanSettings, Branch):
         end: The column of its end.
         label: The column of its type.
         id: The column of the text's id.
-        ends: Whether the end of a span is the place `after` its last character, or that of the `last` one.
-        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
     """
 
     name = "span_rows"
