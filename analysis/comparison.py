@@ -361,7 +361,7 @@ def _arm(
 def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> _Control:
     scored = by_seed(values, runs["seed"])
     difference = paired_difference(scored, baseline.scores, baseline.test_per_train, baseline.limits)
-    return _Control(arm, difference, has_own_seeds=not scored.keys() & baseline.scores.keys())
+    return _Control(arm, difference, has_own_seeds=not {*runs["seed"]} & baseline.ended)
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -40,7 +39,13 @@ def visible_on_items(difference: Difference, num_tests: int = 1) -> float:
     return _noncentrality(1e6, ALPHA / num_tests) * math.sqrt(difference.item_variance)
 
 
-def seeds_needed(difference: Difference, effect: float, num_tests: int = 1, test_per_train: float = 0.0) -> int | None:
+def seeds_needed(
+    difference: Difference,
+    effect: float,
+    num_tests: int = 1,
+    test_per_train: float = 0.0,
+    looks: tuple[int, ...] = (),
+) -> int | None:
     """How many seeds in all show a true difference of this size with the power `_POWER`.
 
     Args:
@@ -48,6 +53,7 @@ def seeds_needed(difference: Difference, effect: float, num_tests: int = 1, test
         effect: The difference to plan for. That of few seeds is no plan: the largest of several is mostly chance.
         num_tests: As in `smallest_visible`.
         test_per_train: As in `t_interval`.
+        looks: The declared numbers of seeds: more are judged by e-values, which need larger differences.
 
     Returns:
         At least `FEW_SEEDS`; None for a difference that cannot be tested, and for more than `_MOST_SEEDS` seeds.
@@ -58,12 +64,12 @@ def seeds_needed(difference: Difference, effect: float, num_tests: int = 1, test
 
     def visible(num: int) -> float:
         error = math.sqrt(variance * (1 / num + test_per_train) + difference.item_variance)
-        return _noncentrality(num - 1, ALPHA / num_tests) * error
+        level = ALPHA / num_tests
+        if looks and num > looks[-1]:
+            level = Looks(looks, num).level(level)
+        return _noncentrality(num - 1, level) * error
 
-    # The smallest visible difference falls with the number of seeds; `bisect` needs values that rise.
-    planned = range(FEW_SEEDS, _MOST_SEEDS + 1)
-    place = bisect_left(planned, -effect, key=lambda num: -visible(num))
-    return planned[place] if place < len(planned) else None
+    return next((num for num in range(FEW_SEEDS, _MOST_SEEDS + 1) if visible(num) <= effect), None)
 
 
 def is_futile(difference: Difference, num_tests: int = 1) -> bool:

@@ -8,7 +8,7 @@ than the baseline and the constant predictor, every run of it has a score, and i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from analysis.comparison import CONSTANT, Arm, Comparison
@@ -39,6 +39,7 @@ class Decision:
         standings: The compared arms.
         recommended: The arms that are better and can be used.
         more: The seeds that would answer the question; None if it is answered, or no number is known that would.
+        is_beyond_seeds: Whether no number of seeds would show the smallest difference that matters.
     """
 
     comparison: Comparison
@@ -47,6 +48,7 @@ class Decision:
     standings: tuple[tuple[Arm, _Standing], ...] = ()
     recommended: tuple[Arm, ...] = ()
     more: MoreSeeds | None = None
+    is_beyond_seeds: bool = False
 
     def standing(self, *standings: _Standing) -> list[Arm]:
         """The compared arms that stand so to the baseline."""
@@ -88,8 +90,11 @@ def decide(comparison: Comparison) -> Decision:
         outcome = "settled"
     else:
         outcome = "not_yet" if open_arms(comparison) else "open"
-    more = MoreSeeds() if outcome == "not_yet" else _more(comparison, enough) if outcome == "open" else None
-    return Decision(comparison, outcome, min(num_by_arm[arm.name] for arm in enough), standings, recommended, more)
+    num_seeds = min(num_by_arm[arm.name] for arm in enough)
+    made = Decision(comparison, outcome, num_seeds, standings, recommended)
+    if outcome == "not_yet":
+        return replace(made, more=MoreSeeds())
+    return _planned(made) if outcome == "open" and comparison.care else made
 
 
 def open_arms(comparison: Comparison) -> list[str]:
@@ -123,15 +128,20 @@ def flaw(arm: Arm, comparison: Comparison) -> str:
         return f"{arm.failed} of its {arm.failed + arm.score.num} runs have no score"
     if not is_useful(arm, comparison):
         return f"it is not better than the {CONSTANT}"
-    if (arm.collapsed or 0) > (comparison.reference.collapsed or 0):
+    if collapses_more(arm, comparison):
         return f"{arm.collapsed} of its {arm.score.num} runs predict one class only"
     return ""
+
+
+def collapses_more(arm: Arm, comparison: Comparison) -> bool:
+    """Whether more of its runs collapsed than of the baseline's."""
+    return (arm.collapsed or 0) > (comparison.reference.collapsed or 0)
 
 
 def _standing(arm: Arm, comparison: Comparison) -> _Standing:
     found, care = arm.decisive, comparison.care
     if arm.collapse_p <= ALPHA:
-        return "worse" if (arm.collapsed or 0) > (comparison.reference.collapsed or 0) else "better"
+        return "worse" if collapses_more(arm, comparison) else "better"
     if found is None or found.interval.num < FEW_SEEDS or math.isnan(found.p):
         # Two arms with the very same scores are equal.
         is_same = found is not None and found.interval.num >= FEW_SEEDS and abs(found.interval.mean) < NO_SPREAD
@@ -149,22 +159,25 @@ def _lacking(comparison: Comparison, most: int) -> int:
     best = max(compared, key=lambda arm: (arm.num_shared, not arm.is_fixed))
     # Seeds without a score for one of the two are lost; cells that have not ended are run by the next command.
     cells = comparison.cells[states(comparison.cells) != "unfinished"]
-    ended = [set(cells.loc[cells["arm"] == arm, "seed"]) for arm in (best.arm, comparison.baseline)]
+    arms = (comparison.baseline, *[best.arm] * (not best.is_fixed))
+    ended = [set(cells.loc[cells["arm"] == arm, "seed"]) for arm in arms]
     return len(set.intersection(*ended)) - most + FEW_SEEDS
 
 
-def _more(comparison: Comparison, rows: list[Arm]) -> MoreSeeds | None:
-    """The seeds that would show the smallest difference that matters, of the arm that takes the most."""
-    if not comparison.care:
-        return None
-    arms = [arm for arm in rows if _standing(arm, comparison) in ("open", "no_worse")]
+def _planned(made: Decision) -> Decision:
+    """The same with the seeds that would show the smallest difference that matters, of the arm that takes the most."""
+    comparison, arms = made.comparison, made.standing("open", "no_worse")
+    num_tests, looks = comparison.num_tests or 1, comparison.declared.looks
     planned = [
-        seeds_needed(arm.decisive, comparison.care, comparison.num_tests or 1, comparison.test_per_train)
+        seeds_needed(arm.decisive, comparison.care, num_tests, comparison.test_per_train, looks)
         for arm in arms
         if arm.decisive
     ]
     known = [num for num in planned if num]
+    if len(known) < len(planned):
+        return replace(made, is_beyond_seeds=True)
     now = max((arm.difference.interval.num for arm in arms if arm.difference), default=0)
-    if not known or len(known) < len(planned) or max(known) <= now:
-        return None
-    return MoreSeeds(max(known), (comparison.baseline, *(arm.arm for arm in arms if not arm.is_fixed)))
+    if max(known, default=0) <= now:  # so many would have shown it in most studies
+        return made
+    names = (comparison.baseline, *(arm.arm for arm in arms if not arm.is_fixed))
+    return replace(made, more=MoreSeeds(max(known), names))

@@ -9,10 +9,10 @@ from typing import Final
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.frames import tag_values
 from analysis.statistics.best_arm import arm_of
-from analysis.statistics.intervals import FEW_SEEDS
+from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.statistics.power import collapse_bound, smallest_visible, visible_on_items
 from analysis.verdict.base import Verdict
-from analysis.verdict.decision import Decision, flaw, is_useful, open_arms
+from analysis.verdict.decision import Decision, collapses_more, flaw, is_useful, open_arms
 from dice_ray.errors import counted
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -63,7 +63,7 @@ def over_seeds(made: Decision) -> Verdict:
         best=(best.name, next(float(arm.score.mean) for arm in arms if arm.name == best.name)) if best else None,
         more=made.more,
         settle="no number of seeds: more test items, or runs that differ less from seed to seed"
-        if made.outcome == "open" and comparison.care and not made.more
+        if made.is_beyond_seeds
         else "",
         cells=comparison.cells,
         num_in_card=len(in_card),
@@ -262,9 +262,16 @@ def _names(rows: Sequence[Arm], last: str = ", ") -> str:
 
 def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:
     """The rows with their differences to the baseline and intervals."""
-    show = made.comparison.score_format.show_difference
-    named = ((arm.name, show(arm.decisive.interval)) for arm in rows if arm.decisive)
-    return ", ".join(f"{name} {shown}" for name, shown in named)
+    comparison = made.comparison
+    texts = []
+    for arm in rows:
+        if arm.decisive:
+            text = comparison.score_format.show_difference(arm.decisive.interval)
+            if arm.collapse_p <= ALPHA and not math.isnan(arm.decisive.p):  # the difference of the others may be none
+                often = "more" if collapses_more(arm, comparison) else "less"
+                text = f"(collapses {often} often; {text} where neither does)"
+            texts.append(f"{arm.name} {text}")
+    return ", ".join(texts)
 
 
 def _care_in_words(comparison: Comparison) -> str:
@@ -295,8 +302,11 @@ def _seeds(made: Decision) -> str:
     if len(looks) > 1 and most <= looks[-1]:
         return f"{nums}, compared after {', '.join(map(str, looks))}, declared before the first run"
     if looks and most > looks[-1]:
-        return f"{num}, {looks[-1]} of them declared: judged by e-values, which hold whenever one stops"
-    return f"{num}, declared before the first run" if looks else nums
+        declared = f"{looks[-1]} of them" if num == most else f"beyond the {looks[-1]}"
+        return f"{nums}, {declared} declared: judged by e-values, which hold whenever one stops"
+    if not looks:
+        return nums
+    return f"{nums}{f' of {looks[-1]}' if num < looks[-1] else ''}, declared before the first run"
 
 
 def _design(comparison: Comparison) -> str:
@@ -321,8 +331,7 @@ def _certainty(made: Decision) -> str:
     if comparison.test_per_train:
         drawn = "seeds and splits"
     else:
-        has_items = any(arm.new_data for arm, _ in made.standings)
-        drawn = "seeds and other test items" if has_items else "seeds on this test set"
+        drawn = "seeds and other test items" if _is_on_new_data(made) else "seeds on this test set"
     if _shared_settings(comparison):
         return (
             f"covers other {drawn}, with these shared settings; not another search, whose settings may favour another "
@@ -380,4 +389,10 @@ def _where(made: Decision) -> str:
     """What the claims hold for."""
     if made.comparison.test_per_train:
         return " on other splits"
-    return " on new data" if any(arm.new_data for arm, _ in made.standings) else " on this test set"
+    return " on new data" if _is_on_new_data(made) else " on this test set"
+
+
+def _is_on_new_data(made: Decision) -> bool:
+    """Whether the difference on new data is known of each arm that is tested."""
+    tested = [arm for arm, _ in made.standings if arm.decisive and not math.isnan(arm.decisive.p)]
+    return bool(tested) and all(arm.new_data for arm in tested)

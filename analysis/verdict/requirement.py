@@ -8,9 +8,10 @@ from typing import Final, Literal, Self, TypeAlias
 
 from analysis.comparison import comparisons
 from analysis.frames import Findings
+from analysis.statistics.intervals import ALPHA
 from analysis.verdict import verdicts
 from analysis.verdict.base import Verdict
-from analysis.verdict.decision import Decision, decide
+from analysis.verdict.decision import Decision, collapses_more, decide
 from dice_ray.errors import InputError
 
 _Answer: TypeAlias = Literal["yes", "no", "cannot say"]
@@ -111,6 +112,13 @@ class Requirement:
         others = [arm for arm in comparison.primary if arm.arm != comparison.baseline]
         if untested := [arm.name for arm in others if math.isnan(lowest.get(arm.name, math.nan))]:
             return "cannot say", f"Not tested: {', '.join(untested)}."
+        if collapsing := [arm for arm in others if collapses_more(arm, comparison)]:
+            counts = ", ".join(f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in collapsing)
+            return (
+                "no" if any(arm.collapse_p <= ALPHA for arm in collapsing) else "cannot say",
+                f"More runs than of {comparison.baseline} predict one class only, and differences are of the others: "
+                f"{counts}.",
+            )
         show = comparison.score_format.show_difference
         worse = [arm for arm in others if lowest[arm.name] <= -margin]
         listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)

@@ -83,6 +83,17 @@ def test_the_runs_to_expect_are_those_of_an_independent_simulation(lead: float, 
     assert expected_runs((5, 10, 15, 20), 4, lead) == pytest.approx(runs, abs=3)
 
 
+def test_seeds_beyond_those_declared_are_planned_for_e_values() -> None:
+    """79 seeds were asked for, with which an e-value shows the difference in 32 % of studies."""
+    difference, looks = seen([-0.03, 0.031] * 10, looks=Looks((5, 10, 15, 20), 20)), (5, 10, 15, 20)
+    spread = float(np.std([-0.03, 0.031] * 10, ddof=1))
+    num = seeds_needed(difference, 0.01, looks=looks)
+    assert num is not None
+    assert power(0.01, spread, num, Looks(looks, num).level(ALPHA)) >= 0.8
+    assert power(0.01, spread, num - 1, Looks(looks, num - 1).level(ALPHA)) < 0.8
+    assert seeds_needed(difference, 0.03, looks=looks) == seeds_needed(difference, 0.03), "those declared are enough"
+
+
 def test_where_no_number_can_be_given() -> None:
     for unknown in ([], [0.1]):
         assert seeds_needed(seen(unknown), 0.1) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -182,3 +183,11 @@ def test_a_study_of_an_older_version_names_seeds_and_arms() -> None:
     assert not card.is_command
     assert card.settle.startswith("the same study with ")
     assert card.settle.endswith(" seeds of plain, dice")
+
+
+def test_a_control_without_a_score_is_not_taken_for_the_baseline_with_other_seeds() -> None:
+    """Finds a control of which no run has a score yet, whose name is guessed from the seeds of its scores."""
+    findings = found({"plain": [0.8, 0.81, 0.79, 0.8, 0.82], "dice": [0.8] * 5, "control_plain": [math.nan] * 5})
+    findings.frame["tags.control"] = findings.frame["arm"].map({"control_plain": "plain"})
+    (verdict,) = verdicts(findings)
+    assert verdict.facts["control"].startswith("not known: plain with equal class weights")

@@ -122,6 +122,56 @@ def test_too_few_seeds_ask_for_five_that_are_not_lost() -> None:
         assert (made.answer, made.more) == ("TOO FEW SEEDS", MoreSeeds(num))
 
 
+def test_too_few_seeds_beside_predictions_without_a_seed_ask_for_five() -> None:
+    """The card of three seeds asked for two: predictions have no seeds that have ended."""
+    frame = framed({"plain": around(0.7, 3), "given": [0.9]})
+    frame.loc[frame["arm"] == "given", "seed"] = pd.NA
+    (compared,) = comparisons(Findings(frame))
+    made = over_seeds(decide(compared))
+    assert (made.answer, made.more) == ("TOO FEW SEEDS", MoreSeeds(5))
+
+
+def test_the_fact_of_the_seeds_counts_those_of_each_arm_and_those_declared() -> None:
+    """Six of twenty seeds had a score: `6, 10 of them declared`; nine of ten: `9, declared before the first run`."""
+    plain = around(0.7, 20)
+    few = [*shifted(plain[:6], 0.01, 0.011), *[math.nan] * 14]
+    made = of({"plain": plain, "dice": shifted(plain, 0.02, 0.021), "focal": few}, looks="10")
+    assert made.facts["seeds"].startswith("6 to 20, beyond the 10 declared: judged by e-values")
+    made = of({"plain": plain[:10], "dice": [*shifted(plain[:9], 0.02, 0.021), math.nan]}, looks="10")
+    assert made.facts["seeds"] == "9 of 10, declared before the first run"
+
+
+def test_only_arms_with_known_test_items_are_claimed_on_new_data() -> None:
+    """The headline said `on new data` of an arm without counts of its items, because those of another were stored."""
+    rights = {
+        f"{arm}-{seed}": RNG.permutation(np.arange(400) < wrong + seed)
+        for arm, wrong in (("plain", 200), ("dice", 320))
+        for seed in range(6)
+    }
+    stored = items(rights)
+    by_arm = {arm: [float(rights[f"{arm}-{seed}"].mean()) for seed in range(6)] for arm in ("plain", "dice")}
+    by_arm["focal"] = [0.8, 0.81, 0.8, 0.79, 0.82, 0.81]
+    frame = framed(by_arm)
+
+    def texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
+        return stored if file.endswith("items.csv") else {}
+
+    (compared,) = comparisons(Findings(frame, texts))
+    made = over_seeds(decide(compared))
+    assert made.headline.startswith("Better than plain on this test set:")
+    assert made.facts["certainty"].startswith("covers other seeds on this test set")
+    (alone,) = comparisons(Findings(frame[frame["arm"] != "focal"], texts))
+    assert over_seeds(decide(alone)).headline.startswith("Better than plain on new data:")
+
+
+def test_a_question_that_enough_seeds_left_open_does_not_ask_for_items() -> None:
+    """The card said that no number of seeds would answer it, where more seeds would."""
+    plain = around(0.7, 10)
+    gains = [0.008 + each for each in np.tile([-0.014, 0.0145], 5)]
+    made = of({"plain": plain, "dice": [a + b for a, b in zip(plain, gains, strict=True)]}, care="1.6", looks="10")
+    assert (made.outcome, made.more, made.settle) == ("open", None, "")
+
+
 def test_collapses_are_judged_apart_from_the_other_runs() -> None:
     """With 2 of 20 runs collapsed, a t test over all runs does not see 2 points."""
     plain = around(0.7, 20)
@@ -133,6 +183,18 @@ def test_collapses_are_judged_apart_from_the_other_runs() -> None:
     assert (dead.answer, "; worse: dice -69." in dead.headline) == ("NO", True)
     saved = of({"plain": [0.0] * 12, "dice": around(0.7, 12)}, collapsed=("plain",))
     assert (saved.answer, saved.use) == ("YES", "dice"), "an arm that learns where the baseline does not is better"
+
+
+def test_an_arm_that_collapses_less_often_and_is_worse_where_it_learns() -> None:
+    """The headline said `Better than plain: dice -2.05`, and of the opposite `worse: dice +2.05`."""
+    plain = around(0.7, 20)
+    by_arm = {"plain": [*[0.0] * 8, *plain[8:]], "dice": [*plain[:8], *shifted(plain[8:], -0.02, -0.021)]}
+    made = of(by_arm, collapsed=tuple(f"plain-{number}" for number in range(8)))
+    assert made.headline.startswith("Better than plain on this test set: dice (collapses less often; -2.05 [")
+    assert "where neither does)" in made.headline
+    by_arm = {"plain": plain, "dice": [*[0.0] * 8, *shifted(plain[8:], 0.02, 0.021)]}
+    made = of(by_arm, collapsed=tuple(f"dice-{number}" for number in range(8)))
+    assert "; worse: dice (collapses more often; +2.05 [" in made.headline
 
 
 def test_collapses_are_tested_at_each_look_as_scores_are() -> None:

@@ -72,6 +72,25 @@ def test_an_arm_that_is_ahead_by_the_same_with_each_seed_is_not_tested() -> None
     assert Requirement.parse("different").ruling(study(same)).status == 3
 
 
+@pytest.mark.parametrize(("num", "status"), [(0, 0), (3, 3), (8, 1)])
+def test_an_arm_that_collapses_more_often_is_not_shown_to_be_no_worse(num: int, status: int) -> None:
+    """A gate let eight of twenty collapsed runs pass: differences are of the other runs."""
+    runs = [
+        {
+            "arm": arm,
+            "seed": seed,
+            "metrics.test/f1": 0.0 if (has_collapsed := of and seed < num) else 0.6 + of * NOISE[seed % 5],
+            "metrics.test/collapsed": float(has_collapsed),
+            "tags.data": "mrpc",
+        }
+        for of, arm in enumerate(("plain", "new"))
+        for seed in range(20)
+    ]
+    ruling = Requirement.parse("not-worse:1").ruling(study(runs))
+    assert ruling.status == status
+    assert (f"new ({num} of 20)" in ruling.sentences[0]) == (num > 0)
+
+
 def test_each_arm_must_be_no_worse() -> None:
     """Finds a gate that looks at the first arm alone."""
     third = [cell | {"arm": "third"} for cell in cells(-0.05) if cell["arm"] == "new"]
