@@ -181,7 +181,7 @@ def _of_decision(made: Decision) -> Iterator[str]:
             text += f", {decision.promised.replace('flagged', 'share flagged')} of {decision.limit} % {missed}"
         if arm.arm in decision.unused:
             runs = f"{decision.unused[arm.arm]} of {counted(arm.score.num, 'run')}"
-            text += f"; for {runs}, `predict` uses it only with `--threshold tuned`: dev has few positives or no gain"
+            text += f"; for {runs}, `predict` uses it only with `--threshold tuned`: dev shows no clear gain"
         texts.append(text)
     if texts:
         yield f"Use {'; or '.join(texts)}."

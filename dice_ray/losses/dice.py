@@ -97,8 +97,8 @@ class DiceConfig(ScopedConfig):
     source: ClassVar[str] = "eq. 7 (squared), eq. 6 (linear)"
     section: ClassVar[str] = "3.3"
     use: ClassVar[str] = (
-        "The score is F1 and positives are rare. Prefer batch scope, in batches that hold a positive: in example scope "
-        "with gamma 1, eq. 7 as printed, runs often predict one class only."
+        "The score is F1 and positives are rare. Prefer batch scope: in example scope with gamma 1, eq. 7 as printed, "
+        "runs often predict one class only."
     )
     denominator: Literal["squared", "linear"] = "squared"
 

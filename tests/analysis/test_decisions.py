@@ -59,9 +59,7 @@ def test_the_verdict_says_what_the_decision_gains() -> None:
     assert "--threshold" not in use
     used = better.frame["metrics.test/threshold"].where(better.frame["seed"] > 1, 0.5)
     _, use, *_ = sentences(Findings(better.frame.assign(**{"metrics.test/threshold_used": used}), better.texts))
-    assert use.endswith(
-        "; for 2 of 6 runs, `predict` uses it only with `--threshold tuned`: dev has few positives or no gain."
-    )
+    assert use.endswith("; for 2 of 6 runs, `predict` uses it only with `--threshold tuned`: dev shows no clear gain.")
     assert not any("at .5 only" in sentence for sentence in rest)
     assert comparison(better)[0].shown.columns[1] == "test/cost (per 1,000 records)"
 
