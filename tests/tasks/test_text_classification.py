@@ -116,8 +116,8 @@ def test_a_text_is_predicted_as_its_most_probable_label_over_its_windows() -> No
     decoded = [[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.2, 0.2, 0.6]]
     assert predicted(task, ["a b c d e f g h i j", "b"], decoded, None) == [
         ["id", "label", "probability_a", "probability_b", "probability_c"],
-        ["0", "b", "0.300000", "0.500000", "0.200000"],
-        ["1", "c", "0.200000", "0.200000", "0.600000"],
+        ["0", "b", "0.3", "0.5", "0.2"],
+        ["1", "c", "0.2", "0.2", "0.6"],
     ]
 
 
