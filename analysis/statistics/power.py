@@ -69,6 +69,7 @@ def seeds_needed(
             level = Looks(looks, num).level(level)
         return _noncentrality(num - 1, level) * error
 
+    # No bisection: it rises where e-values begin.
     return next((num for num in range(FEW_SEEDS, _MOST_SEEDS + 1) if visible(num) <= effect), None)
 
 

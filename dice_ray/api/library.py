@@ -66,7 +66,7 @@ def _presets() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
 
 
-def _spaces() -> dict[str, str]:
+def spaces() -> dict[str, str]:
     """The shipped spaces: modules with a function of their own name that takes a trial."""
     files = sorted(folder_of("search_spaces").glob("*.py"))
     return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(trial" in file.read_text()}
@@ -75,7 +75,7 @@ def _spaces() -> dict[str, str]:
 def space_address(space: str) -> str:
     """The address of a shipped `loss_tuning` or `loss_tuning:focal`; any other address as it is."""
     where, _, function = space.partition(":")
-    if where in (known := _spaces()):
+    if where in (known := spaces()):
         return f"{known[where]}:{function or where}"
     if not function:
         if space.endswith(".py"):
@@ -119,7 +119,7 @@ def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
     known: dict[str, tuple[Mapping[str, object], str]] = {
         "preset": (_presets(), of_preset),
         "study": (_studies(), f"`dice-ray ablate {name}` runs it"),
-        "search space": (_spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
+        "search space": (spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
     }
     is_file = Path(name).suffix in (".yaml", ".yml")
     for kind, (names, command) in known.items():
@@ -137,7 +137,7 @@ def names() -> dict[str, list[str]]:
         "presets": list(_presets()),
         "tasks": list(branches_of(TaskConfig)),
         "losses": list(branches_of(LossConfig)),
-        "spaces": list(_spaces()),
+        "spaces": list(spaces()),
         "studies": list(_studies()),
     }
 

@@ -103,7 +103,7 @@ def class_weights(config: RunConfig) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class _PreparedData:
+class PreparedData:
     """A task with its data encoded for an encoder, shared by runs that differ in loss or training alone."""
 
     task: Task[Any]
@@ -138,7 +138,7 @@ class _PreparedData:
             raise
 
 
-def prepare(config: RunConfig) -> _PreparedData:
+def prepare(config: RunConfig) -> PreparedData:
     """Load and encode the data of a run, from the cache where possible; the last two results stay open."""
     sections = nested(config)
     kept = {"task": sections["task"], "data": sections["data"], "tracking": {"data": config.tracking.data}}
@@ -147,13 +147,13 @@ def prepare(config: RunConfig) -> _PreparedData:
 
 
 @lru_cache(maxsize=2)
-def _prepare(written: str, key: str) -> _PreparedData:
+def _prepare(written: str, key: str) -> PreparedData:
     """`key` is for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = config.splits()
     encoded = encode(config.task, config.model, splits, config.data_name)
     train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
-    return _PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
+    return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
 def fix_precision(config: RunConfig, *, is_of_trials: bool = False) -> RunConfig:
@@ -189,13 +189,13 @@ def check_machine(config: RunConfig) -> None:
     _choose_numerics(config)
 
 
-def check_fits(config: RunConfig, prepared: _PreparedData) -> None:
+def check_fits(config: RunConfig, prepared: PreparedData) -> None:
     """Raise a ConfigError unless loss, mining and batch size fit the training split."""
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
 
 
-def _build_model(config: RunConfig, prepared: _PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
+def _build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics, shift: float) -> EncoderWithHeads:
     """The encoder with the task's heads on the device; new weights are drawn from the run's seed.
 
     `shift` is what is added to the logits in training: the head begins as far below, as if nothing were added.
@@ -223,7 +223,7 @@ def _build_model(config: RunConfig, prepared: _PreparedData, numerics: Numerics,
     return with_heads(encoder, heads, config.model).to(numerics.device)
 
 
-def _sampling(config: RunConfig, prepared: _PreparedData) -> Sampling:
+def _sampling(config: RunConfig, prepared: PreparedData) -> Sampling:
     """Which training rows are drawn, by `data.oversampling` and `data.batches`."""
     rows, positive, drawn = prepared.train.rows, config.task.positive_label(), config.data.batches
     if drawn.size is not None:

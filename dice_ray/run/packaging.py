@@ -55,7 +55,7 @@ def pack(run: Path, folder: Path) -> Path:
     params = {} if threshold is None else {_THRESHOLD: "auto"}
     example = inputs.example_row(best.config.data)
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
-    predicted = _ServedRun(best).predict([example]) if is_frame else None
+    predicted = ServedRun(best).predict([example]) if is_frame else None
     model.write(folder, _LOADER, auto_class, params, example, inputs.id_column(best.config.data), predicted)
     best.copy(folder / _RUN)
     if auto_class != ENCODER:
@@ -65,7 +65,7 @@ def pack(run: Path, folder: Path) -> Path:
     return folder
 
 
-class _ServedRun:
+class ServedRun:
     """The object that `mlflow.pyfunc` asks for predictions."""
 
     def __init__(self, run: trained.Trained) -> None:
@@ -96,9 +96,9 @@ class _ServedRun:
         raise AssertionError(f"predictions of an unknown form: {predicted}")
 
 
-def load_pyfunc(folder: str) -> _ServedRun:
+def load_pyfunc(folder: str) -> ServedRun:
     """Load a packed model."""
-    return _ServedRun(trained.load(Path(folder) / _RUN))
+    return ServedRun(trained.load(Path(folder) / _RUN))
 
 
 FILE = "README.md"

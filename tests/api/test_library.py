@@ -10,7 +10,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from dice_ray.api.library import _spaces, preset_file
+from dice_ray.api.library import preset_file, spaces
 from dice_ray.errors import InputError
 from tests.house.tree import REPOSITORY
 
@@ -57,7 +57,7 @@ def test_a_file_of_data_is_no_preset() -> None:
 
 def test_each_space_that_is_listed_can_be_drawn_from() -> None:
     """`draws`, which draws from a space, was listed as one."""
-    known = _spaces()
+    known = spaces()
     assert "joint_tuning" in known
     for name, module in known.items():
         trial = optuna.create_study().ask()

@@ -87,7 +87,7 @@ def test_a_run_with_an_adapter_is_scored_exported_and_served_without_it(
     assert weight_bytes(config.model, best.tokenizer) == 4 * sum(
         weight.numel() for name, weight in weights(tmp_path / "run").items() if name.startswith("encoder.")
     )
-    cells = packaging._ServedRun(best).predict(NEW)
+    cells = packaging.ServedRun(best).predict(NEW)
     assert best.export(tmp_path / "plain") == "AutoModelForSequenceClassification"
     model = packaging.pack(tmp_path / "run", tmp_path / "model")
     shutil.rmtree(copied)

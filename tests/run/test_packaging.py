@@ -124,7 +124,7 @@ def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(
         [{"text": "the router is broken", "text_pair": "it is urgent"}] if kind == "pairs" else ["the router is broken"]
     )
     rows = ROWS["pairs" if kind == "pairs" else "texts"][:1]
-    (wanted,) = packaging._ServedRun(run).predict(rows).to_dict("records")
+    (wanted,) = packaging.ServedRun(run).predict(rows).to_dict("records")
     found: Any = classify(texts)
     assert {f"probability_{each['label']}": pytest.approx(each["score"], abs=1e-5) for each in found[0]} == {
         name: value for name, value in wanted.items() if name.startswith("probability_")
@@ -144,7 +144,7 @@ def test_an_export_has_the_temperature_of_the_calibration(tmp_path: Path) -> Non
     run.export(tmp_path / "plain")
     classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)
     found: Any = classify([{"text": "the router is broken", "text_pair": "it is urgent"}])
-    (wanted,) = packaging._ServedRun(run).predict(ROWS["pairs"][:1]).to_dict("records")
+    (wanted,) = packaging.ServedRun(run).predict(ROWS["pairs"][:1]).to_dict("records")
     assert {each["label"]: each["score"] for each in found[0]}["1"] == pytest.approx(wanted["probability_1"], abs=1e-5)
 
 
@@ -159,7 +159,7 @@ def test_a_pipeline_reads_as_much_of_a_long_text_as_the_run(tmp_path: Path, kind
     long = "the router is broken " * 200
     if kind == "pairs":  # a text would be read in windows
         (wanted,) = (
-            packaging._ServedRun(run).predict([{"sentence1": long, "sentence2": "it is urgent"}]).to_dict("records")
+            packaging.ServedRun(run).predict([{"sentence1": long, "sentence2": "it is urgent"}]).to_dict("records")
         )
         found: Any = classify([{"text": long, "text_pair": "it is urgent"}])
         scores = {each["label"]: each["score"] for each in found[0]}

@@ -17,6 +17,7 @@ from dice_ray.errors import DataError, InputError, UnknownNameError
 from dice_ray.files import runs_folder
 from dice_ray.run import trained
 from dice_ray.run.folder import stored_config
+from dice_ray.tracking import schema
 
 QUICK = {"training.epochs": 1, "training.evaluations": 1}
 
@@ -111,7 +112,10 @@ def test_intervals_of_a_run_on_a_frame_with_groups_are_over_its_groups() -> None
     best = trained.load(runs_folder() / "grouped")
     split = best.labelled("test")
     scores = best.score(split)
-    table = pd.read_csv(io.StringIO(trained.items_csv(scores)), dtype={"id": str, "document": str}).set_index("id")
+    types = {"id": str, "document": str, schema.LABEL_PROBABILITY: str}
+    table = pd.read_csv(io.StringIO(trained.items_csv(scores)), dtype=types).set_index("id")
+    stored = table[schema.LABEL_PROBABILITY].map(float).to_dict()
+    assert stored == scores.label_probabilities, "rounded, many near 1 would be equal"
     parts = item_parts({"run": table}, {"run": scores.metrics["f1"]}).parts["run"]
     assert len(parts) == len({record.document for record in split.records}) == 10
     by_time = sources.load(api.validate(preset_of(Tables(frame, time_column="day"))).data)

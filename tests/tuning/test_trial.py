@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.run.build import _PreparedData
+from dice_ray.run.build import PreparedData
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.tuning import runner, trial
@@ -82,10 +82,10 @@ def test_a_search_never_reads_the_test_split(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
 
-    def refused(prepared: _PreparedData) -> EncodedSplit:
+    def refused(prepared: PreparedData) -> EncodedSplit:
         raise AssertionError("test was read")
 
-    monkeypatch.setattr(_PreparedData, "test", refused)
+    monkeypatch.setattr(PreparedData, "test", refused)
     quick = (*layers, values_layer("--set", {"training.epochs": 1}))
     plan, folder = SweepPlan(name="blind", layers=quick, space=SPACE, trials=1), tmp_path / "blind"
     with _session(plan, folder, Driver(num_cpus=1), []) as work:
