@@ -121,6 +121,8 @@ class Requirement:
             )
         show = comparison.score_format.show_difference
         worse = [arm for arm in others if lowest[arm.name] <= -margin]
+        if not worse and (failing := [f"{arm.name} ({arm.failed})" for arm in others if arm.failed]):
+            return "cannot say", f"Runs have no score, and differences are of the others: {', '.join(failing)}."
         listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
         shown = "Not shown to be" if worse else "Each arm is shown to be"
         return (

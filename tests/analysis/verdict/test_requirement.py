@@ -91,6 +91,14 @@ def test_an_arm_that_collapses_more_often_is_not_shown_to_be_no_worse(num: int, 
     assert (f"new ({num} of 20)" in ruling.sentences[0]) == (num > 0)
 
 
+@pytest.mark.parametrize(("gain", "status"), [(0.0, 3), (-0.05, 1)])
+def test_an_arm_with_a_failed_run_is_not_shown_to_be_no_worse(gain: float, status: int) -> None:
+    """A gate let an arm pass by the runs that were left of it."""
+    failed = [{"arm": "new", "seed": 5, "state": "failed", "tags.data": "mrpc"}]
+    ruling = Requirement.parse("not-worse:1").ruling(study([*cells(gain), *failed]))
+    assert (ruling.status, "new (1)" in ruling.sentences[0]) == (status, status == 3)
+
+
 def test_each_arm_must_be_no_worse() -> None:
     """Finds a gate that looks at the first arm alone."""
     third = [cell | {"arm": "third"} for cell in cells(-0.05) if cell["arm"] == "new"]
