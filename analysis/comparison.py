@@ -20,7 +20,6 @@ from analysis.frames import (
     collapsed,
     constant,
     has_drawn_settings,
-    of_kind,
     parent_tag,
     place_of,
     scores,
@@ -209,6 +208,21 @@ class Comparison:
         """Whether the arms are compared with the decision that is fitted on dev."""
         return any(arm.is_tuned and arm.is_primary for arm in self.arms)
 
+    @property
+    def shared_settings(self) -> str:
+        """The trial whose settings all arms share; empty for none."""
+        known = tag_values(self.cells, schema.SHARED).dropna()
+        return str(known.iloc[-1]) if len(known) else ""
+
+    @property
+    def is_one_search(self) -> bool:
+        """Whether arms have all their settings from a search each: their difference may be that of the searches."""
+        return bool(tag_values(self.cells, schema.TUNED).notna().any()) and not self.shared_settings
+
+    @property
+    def has_failed_control(self) -> bool:
+        return any(control.is_passed is False for control in self.controls)
+
 
 @lru_cache(maxsize=1)
 def comparisons(findings: Findings) -> tuple[Comparison, ...]:
@@ -217,13 +231,11 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
     Empty too if the variants are drawn settings, over which `budget.at_budget` compares.
     Cached, because every table and figure of a report asks for it.
     """
-    frame = findings.frame
-    cells = of_kind(frame, "cell")
+    frame, cells = findings.frame, findings.cells
     if cells.empty or has_drawn_settings(frame):
         return ()
-    metric, baseline = parent_tag(frame, schema.METRIC), parent_tag(frame, schema.BASELINE)
+    metric, baseline, declared = findings.metric, parent_tag(frame, schema.BASELINE), Declared.in_frame(frame)
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER, schema.VARIANT), sort=False)
-    declared = Declared.in_frame(frame)
     return tuple(compare(group, metric, baseline, declared, findings.items, str(place)) for place, group in groups)
 
 

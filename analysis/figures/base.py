@@ -171,10 +171,9 @@ class Look(NamedTuple):
 
 def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Look]:
     """A look for each name, the same in every figure of the same names, with or without the baseline, which is grey."""
-    looks = dict(zip(sorted({*names} - {baseline}), zip(cycle(COLORS), cycle(_MARKERS), strict=False), strict=False))
-    return {name: Look(*look) for name, look in looks.items()} | (
-        {baseline: Look(QUIET, "d")} if baseline is not None else {}
-    )
+    others = sorted({*names} - {baseline})
+    looks = dict(zip(others, map(Look, cycle(COLORS), cycle(_MARKERS)), strict=False))
+    return looks if baseline is None else looks | {baseline: Look(QUIET, "d")}
 
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:

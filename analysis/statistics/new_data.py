@@ -104,10 +104,13 @@ _CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating
 numerator and denominator of the score."""
 
 
-def _of_all_counts(counts: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Micro F1 of spans, labels or the positive class; accuracy if each item has exactly one label."""
-    tp, fp, fn = counts.T
-    return np.stack([2 * tp, 2 * tp + fp + fn], -1)
+def _weighted(above: Sequence[float], below: Sequence[float], per_item: float = 0.0) -> _CountsToParts:
+    """The sum of the counts with the weights `above`, over that with the weights `below` and a number for each item."""
+    return lambda counts: np.stack([counts @ np.array(above), counts @ np.array(below) + per_item], -1)
+
+
+_of_all_counts = _weighted((2, 0, 0), (2, 1, 1))
+"""Micro F1 of spans, labels or the positive class; accuracy if each item has exactly one label."""
 
 
 def _of_each_item(counts: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -122,11 +125,6 @@ def _of_each_item_or_none(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     parts = _of_each_item(counts)
     parts[empty, 0] = 1
     return parts
-
-
-def _weighted(above: Sequence[float], below: Sequence[float], per_item: float = 0.0) -> _CountsToParts:
-    """The sum of the counts with the weights `above`, over that with the weights `below` and a number for each item."""
-    return lambda counts: np.stack([counts @ np.array(above), counts @ np.array(below) + per_item], -1)
 
 
 def _of_metric(metric: str, costs: tuple[float, float] | None) -> tuple[_CountsToParts, ...]:

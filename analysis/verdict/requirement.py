@@ -94,8 +94,8 @@ class Requirement:
 
     def _answer(self, verdict: Verdict, decision: Decision | None) -> tuple[_Answer, str]:
         """The answer on one place, and the sentence that decides."""
-        has_failed = decision is not None and any(each.is_passed is False for each in decision.comparison.controls)
-        if has_failed or (self.kind != "better" and verdict.outcome in _UNDECIDED):
+        has_failed_control = decision is not None and decision.comparison.has_failed_control
+        if has_failed_control or (self.kind != "better" and verdict.outcome in _UNDECIDED):
             return "cannot say", verdict.headline
         if self.kind == "better" or decision is None:
             return _BY_CARD.get(verdict.answer, "cannot say"), verdict.headline
