@@ -382,7 +382,7 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
     The tests of collapses are in the same family, and so is an arm whose items are lost, with its difference on these
     items. Arms with fewer than `FEW_SEEDS` seeds are never called significant, and do not count.
     """
-    collapses = [Difference(Interval(0.0, math.nan, math.nan, FEW_SEEDS), arm.collapse_p) for arm in arms]
+    collapses = [Difference(Interval(0.0, num=FEW_SEEDS), arm.collapse_p) for arm in arms]
     known = [(arm, difference) for arm in arms if (difference := arm.difference)]
     here = _holm_of_compared([*(difference for _, difference in known), *collapses])
     decisive = _holm_of_compared([*(arm.new_data or difference for arm, difference in known), *collapses])

@@ -121,7 +121,7 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
     significant = [arm for arm in tested if arm.holm_p <= ALPHA]
     better, worse = (
         ", ".join(
-            f"{arm.arm} (median {scale.show_difference(Interval(arm.median, math.nan, math.nan, 0))}, better on "
+            f"{arm.arm} (median {scale.show_difference(Interval(arm.median))}, better on "
             f"{arm.better_on} of {len(arm.means)})"
             for arm in significant
             if arm.is_better == is_better

@@ -160,7 +160,7 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     if values.empty:
         return None
     if np.ptp(values) < NO_SPREAD:
-        return Interval(float(values.iloc[0]), math.nan, math.nan, 0)
+        return Interval(float(values.iloc[0]))
     return t_interval(values.tolist(), test_per_train(runs))
 
 

@@ -55,7 +55,7 @@ def over_seeds_and_items(
     differences_S = _ratio(parts.sum(1)) - _ratio(baseline.sum(1))
     mean = float(differences_S.mean())
     if num_seeds < 2 or num_items < 2:
-        return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan, looks=looks)
+        return Difference(Interval(mean, num=num_seeds), math.nan, looks=looks)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
     of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline])), ddof=1))
@@ -77,7 +77,7 @@ def over_items(parts_I2: NDArray[np.floating], limits: tuple[float, float]) -> I
     """
     num_items, score = len(parts_I2), float(_ratio(parts_I2.sum(0)))
     if num_items < 2:
-        return Interval(score, math.nan, math.nan, 1)
+        return Interval(score, num=1)
     parts_1I2 = parts_I2[None]
     spread = np.std(_resampled(np.stack([parts_1I2, np.zeros_like(parts_1I2)])), ddof=1)
     error = StandardError(float(spread) * math.sqrt(num_items / (num_items - 1)), num_items - 1)

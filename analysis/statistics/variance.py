@@ -53,7 +53,7 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
         variances[SEED] = float(means_R.var(ddof=1)) - residual / (num_arms * num)
         variances[BOTH] = (squares - residual) / num_seeds
         variances[RESIDUAL] = residual
-    found = {name: Interval(math.sqrt(max(each, 0.0)), math.nan, math.nan, 0) for name, each in variances.items()}
+    found = {name: Interval(math.sqrt(max(each, 0.0))) for name, each in variances.items()}
     for name, variance, size, repeated in (
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),

@@ -196,7 +196,10 @@ def pareto_front(findings: Findings) -> list[ReportTable]:
     trials = findings.trials
     trials = trials[states(trials) == "done"]
     signs = {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in str(tags.iloc[-1]).split()}
-    values = pd.DataFrame({metric: _at_kept_checkpoint(trials, metric) for metric in signs}).dropna()
+    # At the retained checkpoint; the last value for metrics of the whole run, such as its duration.
+    kept = {metric: metric_values(trials, schema.kept_metric(metric)) for metric in signs}
+    values = pd.DataFrame({metric: of.fillna(metric_values(trials, metric)) for metric, of in kept.items()})
+    values = values.astype("float64").dropna()
     values = values[_is_front(values.to_numpy(float) * list(signs.values()))]
     if values.empty:
         return []
@@ -226,9 +229,3 @@ def _is_front(values_NM: NDArray[np.float64]) -> NDArray[np.bool_]:
     as_good_NN = (values_NM[:, None] >= values_NM[None]).all(axis=2)
     better_NN = (values_NM[:, None] > values_NM[None]).any(axis=2)
     return np.logical_not((as_good_NN & better_NN).any(axis=0))
-
-
-def _at_kept_checkpoint(trials: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """The value at the retained checkpoint; the last value for metrics of the whole run, such as its duration."""
-    kept = metric_values(trials, schema.kept_metric(metric))
-    return kept.fillna(metric_values(trials, metric)).astype("float64")

@@ -52,11 +52,11 @@ class Requirement:
         Raises:
             InputError: It is none.
         """
-        kind, colon, margin = text.partition(":")
-        if kind == "better" and not colon:
+        if text == "better":
             return cls("better")
-        if kind == "different" and not colon:
+        if text == "different":
             return cls("different")
+        kind, colon, margin = text.partition(":")
         try:
             size = float(margin) if colon else None
         except ValueError:
