@@ -249,13 +249,7 @@ def compare(
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
-    Args:
-        cells: The cells of one data set, encoder and variant.
-        metric: The metric that the study compares.
-        baseline: The name of the arm that the others are compared with.
-        declared: What the study declared before its first run.
-        items: The counts of each test item by the id of the cell.
-        place: Data set, encoder and variant, for titles.
+    The cells are those of one place; `items` has the counts of each test item by the id of a cell.
     """
     latest = latest_cells(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()
@@ -270,14 +264,13 @@ def compare(
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
+    reference = primary.get(baseline, absent)
     if declared.compared_by:
         why_not = "the test items of these runs are not known"
     of_collapsed: Mapping[str, Set[int]] = {}
     if not is_tuned and catalogue.metric(metric).needs_threshold:
         of_collapsed = {str(arm): set(runs["seed"]) for arm, runs in once[collapsed(once, metric)].groupby("arm")}
-    arms = _corrected(
-        [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
-    )
+    arms = _corrected([_arm(row, reference, once, metric, of_collapsed) for row in primary.values()])
     others = _corrected([_arm(row, other.get(baseline, absent), once, metric, {}) for row in other.values()])
     for arm in others:
         difference = arm.difference and arm.difference.untested
@@ -299,8 +292,10 @@ def compare(
         arms.append(Arm(CONSTANT, predictor))
     if not any(arm.by_seed for arm in arms):
         why_not = f"no arm shares a seed with {baseline}"
+    of_controls = latest[is_control]
+    values = unfailed(of_controls, schema.tuned_metric(metric)) if is_tuned else scores(of_controls, metric)
     # Two controls may be of one arm: the scale of the loss, and other seeds.
-    controls = latest[is_control].groupby(["arm", tag_values(latest, schema.CONTROL)[is_control]])
+    controls = of_controls.groupby(["arm", tag_values(of_controls, schema.CONTROL)])
     return Comparison(
         place,
         metric,
@@ -313,15 +308,7 @@ def compare(
         test_per_train=ratio,
         why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
         num_replaced=len(cells) - len(latest),
-        controls=tuple(
-            _control(
-                str(arm),
-                primary.get(baseline, absent),
-                runs,
-                unfailed(runs, schema.tuned_metric(metric)) if is_tuned else scores(runs, metric),
-            )
-            for (_, arm), runs in controls
-        ),
+        controls=tuple(_control(str(arm), reference, runs["seed"], values[runs.index]) for (_, arm), runs in controls),
         better_untuned=tuple(arm.arm for arm in others if is_tuned and arm.decisive and arm.decisive.is_ahead),
         num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
@@ -370,10 +357,10 @@ def _arm(
     return arm
 
 
-def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> _Control:
-    scored = by_seed(values, runs["seed"])
+def _control(arm: str, baseline: ArmScores, seeds: pd.Series[int], values: pd.Series[float]) -> _Control:
+    scored = by_seed(values, seeds)
     difference = paired_difference(scored, baseline.scores, baseline.test_per_train, baseline.limits)
-    return _Control(arm, difference, has_own_seeds=not {*runs["seed"]} & baseline.ended)
+    return _Control(arm, difference, has_own_seeds=not {*seeds} & baseline.ended)
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

@@ -205,9 +205,7 @@ def _of_power(made: Decision) -> Iterator[str]:
     known = [arm.decisive for arm, _ in made.standings if arm.decisive and not math.isnan(arm.decisive.p)]
     if not known or made.outcome == "winner":
         return
-    visible = [
-        each for each in (smallest_visible(difference, num_tests) for difference in known) if math.isfinite(each)
-    ]
+    visible = (smallest_visible(difference, num_tests) for difference in known)
     possible = [each for each in visible if each < _bound(made)]
     show = comparison.score_format.show
     low, high = (show(bound(possible)) if possible else "" for bound in (min, max))
@@ -223,14 +221,13 @@ def _of_collapse(made: Decision) -> Iterator[str]:
     rows = [arm for arm in comparison.primary if arm.collapsed is not None and arm.score.num]
     for arm in rows:
         p = f" (p {arm.collapse_p:.2g} against {comparison.baseline})" if arm.collapse_p >= 0 else ""
+        runs = counted(arm.score.num, "run")
         if arm.is_fixed:
             yield from [f"{arm.name} predicts one class only."] * bool(arm.collapsed)
         elif arm.collapsed:
-            runs = counted(arm.score.num, "run")
             yield f"{arm.name} collapsed in {arm.collapsed} of {runs}{p}; differences are of the others."
         elif arm in made.recommended or (arm.arm == comparison.baseline and p):
             bound = 100 * collapse_bound(0, arm.score.num)
-            runs = counted(arm.score.num, "run")
             yield f"{arm.name} collapsed in none of {runs}: a chance of up to {bound:.0f} % is not excluded."
 
 
