@@ -21,7 +21,6 @@ class _OverDataSets:
     """An arm against the baseline over data sets.
 
     Attributes:
-        arm: Its name.
         means: Its mean difference on each data set, over its variants, encoders and studies.
         least: The fewest data sets with which any result could be significant.
         p: Of the test; NaN if it is not run.

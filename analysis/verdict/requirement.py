@@ -125,7 +125,4 @@ class Requirement:
             return "cannot say", f"Runs have no score, and differences are of the others: {', '.join(failing)}."
         listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
         shown = "Not shown to be" if worse else "Each arm is shown to be"
-        return (
-            "no" if worse else "yes",
-            f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}.",
-        )
+        return "no" if worse else "yes", f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}."
