@@ -65,9 +65,8 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[_OverDataSets]:
     None either if a data set is compared by several metrics.
     """
     # Differences to other baselines are of other contrasts, and those of other directions have no mean.
-    if len({(each.baseline, each.lower_is_better) for each in compared}) != 1:
-        return []
-    if not has_one_metric_each(compared):
+    is_one_contrast = len({(each.baseline, each.lower_is_better) for each in compared}) == 1
+    if not is_one_contrast or not has_one_metric_each(compared):
         return []
     by_arm: dict[str, dict[str, list[float]]] = {}
     for each in compared:

@@ -119,14 +119,6 @@ class Report:
 
     def markdown(self) -> str:
         """The report for a repository page, with the pictures in files beside it."""
-        figures = [
-            (
-                figure.is_first,
-                f"![{in_markdown(figure.alt)}]({figure.name}.svg)\n\n"
-                f"**{in_markdown(figure.title)}.** {in_markdown(figure.caption)}",
-            )
-            for figure in self.figures
-        ]
         reruns = [
             "\n".join([f"To run {in_markdown(origin.name)} again:", "", "```", *origin.commands, "```"])
             for origin in self.origins
@@ -135,10 +127,10 @@ class Report:
         parts = [
             f"# {in_markdown(self.title)}",
             *(card.markdown() for card in self.cards),
-            *(figure for is_first, figure in figures if is_first),
+            *(figure.markdown() for figure in self.figures if figure.is_first),
             *map(in_markdown, self.summary),
             *(table.markdown() for table in self.tables),
-            *(figure for is_first, figure in figures if not is_first),
+            *(figure.markdown() for figure in self.figures if not figure.is_first),
             *reruns,
         ]
         return "\n\n".join(parts) + "\n"
