@@ -162,10 +162,10 @@ class AtBudget:
 @lru_cache(maxsize=1)
 def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
     """The arms at equal tuning budget, for each data set and encoder; empty for all studies without drawn settings."""
-    cells = of_kind(findings.frame, "cell")
+    cells = findings.cells
     if cells.empty or not has_drawn_settings(findings.frame):
         return ()
-    metric, baseline = parent_tag(findings.frame, schema.METRIC), parent_tag(findings.frame, schema.BASELINE)
+    metric, baseline = findings.metric, parent_tag(findings.frame, schema.BASELINE)
     planned = tag_values(of_kind(findings.frame, "study"), schema.BUDGET).dropna()
     budget = int(planned.iloc[-1]) if len(planned) else None
     is_tuned = decisive_metric(cells, metric).endswith("_tuned")

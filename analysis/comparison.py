@@ -20,7 +20,6 @@ from analysis.frames import (
     collapsed,
     constant,
     has_drawn_settings,
-    of_kind,
     parent_tag,
     place_of,
     scores,
@@ -209,6 +208,21 @@ class Comparison:
         """Whether the arms are compared with the decision that is fitted on dev."""
         return any(arm.is_tuned and arm.is_primary for arm in self.arms)
 
+    @property
+    def shared_settings(self) -> str:
+        """The trial whose settings all arms share; empty for none."""
+        known = tag_values(self.cells, schema.SHARED).dropna()
+        return str(known.iloc[-1]) if len(known) else ""
+
+    @property
+    def is_one_search(self) -> bool:
+        """Whether arms have all their settings from a search each: their difference may be that of the searches."""
+        return bool(tag_values(self.cells, schema.TUNED).notna().any()) and not self.shared_settings
+
+    @property
+    def has_failed_control(self) -> bool:
+        return any(control.is_passed is False for control in self.controls)
+
 
 @lru_cache(maxsize=1)
 def comparisons(findings: Findings) -> tuple[Comparison, ...]:
@@ -217,13 +231,11 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
     Empty too if the variants are drawn settings, over which `budget.at_budget` compares.
     Cached, because every table and figure of a report asks for it.
     """
-    frame = findings.frame
-    cells = of_kind(frame, "cell")
+    frame, cells = findings.frame, findings.cells
     if cells.empty or has_drawn_settings(frame):
         return ()
-    metric, baseline = parent_tag(frame, schema.METRIC), parent_tag(frame, schema.BASELINE)
+    metric, baseline, declared = findings.metric, parent_tag(frame, schema.BASELINE), Declared.in_frame(frame)
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER, schema.VARIANT), sort=False)
-    declared = Declared.in_frame(frame)
     return tuple(compare(group, metric, baseline, declared, findings.items, str(place)) for place, group in groups)
 
 
@@ -237,13 +249,7 @@ def compare(
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
-    Args:
-        cells: The cells of one data set, encoder and variant.
-        metric: The metric that the study compares.
-        baseline: The name of the arm that the others are compared with.
-        declared: What the study declared before its first run.
-        items: The counts of each test item by the id of the cell.
-        place: Data set, encoder and variant, for titles.
+    The cells are those of one place; `items` has the counts of each test item by the id of a cell.
     """
     latest = latest_cells(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()
@@ -258,14 +264,13 @@ def compare(
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
+    reference = primary.get(baseline, absent)
     if declared.compared_by:
         why_not = "the test items of these runs are not known"
     of_collapsed: Mapping[str, Set[int]] = {}
     if not is_tuned and catalogue.metric(metric).needs_threshold:
         of_collapsed = {str(arm): set(runs["seed"]) for arm, runs in once[collapsed(once, metric)].groupby("arm")}
-    arms = _corrected(
-        [_arm(row, primary.get(baseline, absent), once, metric, of_collapsed) for row in primary.values()]
-    )
+    arms = _corrected([_arm(row, reference, once, metric, of_collapsed) for row in primary.values()])
     others = _corrected([_arm(row, other.get(baseline, absent), once, metric, {}) for row in other.values()])
     for arm in others:
         difference = arm.difference and arm.difference.untested
@@ -287,8 +292,10 @@ def compare(
         arms.append(Arm(CONSTANT, predictor))
     if not any(arm.by_seed for arm in arms):
         why_not = f"no arm shares a seed with {baseline}"
+    of_controls = latest[is_control]
+    values = unfailed(of_controls, schema.tuned_metric(metric)) if is_tuned else scores(of_controls, metric)
     # Two controls may be of one arm: the scale of the loss, and other seeds.
-    controls = latest[is_control].groupby(["arm", tag_values(latest, schema.CONTROL)[is_control]])
+    controls = of_controls.groupby(["arm", tag_values(of_controls, schema.CONTROL)])
     return Comparison(
         place,
         metric,
@@ -301,15 +308,7 @@ def compare(
         test_per_train=ratio,
         why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
         num_replaced=len(cells) - len(latest),
-        controls=tuple(
-            _control(
-                str(arm),
-                primary.get(baseline, absent),
-                runs,
-                unfailed(runs, schema.tuned_metric(metric)) if is_tuned else scores(runs, metric),
-            )
-            for (_, arm), runs in controls
-        ),
+        controls=tuple(_control(str(arm), reference, runs["seed"], values[runs.index]) for (_, arm), runs in controls),
         better_untuned=tuple(arm.arm for arm in others if is_tuned and arm.decisive and arm.decisive.is_ahead),
         num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
@@ -358,10 +357,10 @@ def _arm(
     return arm
 
 
-def _control(arm: str, baseline: ArmScores, runs: pd.DataFrame, values: pd.Series[float]) -> _Control:
-    scored = by_seed(values, runs["seed"])
+def _control(arm: str, baseline: ArmScores, seeds: pd.Series[int], values: pd.Series[float]) -> _Control:
+    scored = by_seed(values, seeds)
     difference = paired_difference(scored, baseline.scores, baseline.test_per_train, baseline.limits)
-    return _Control(arm, difference, has_own_seeds=not {*runs["seed"]} & baseline.ended)
+    return _Control(arm, difference, has_own_seeds=not {*seeds} & baseline.ended)
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:
@@ -370,7 +369,7 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
     The tests of collapses are in the same family, and so is an arm whose items are lost, with its difference on these
     items. Arms with fewer than `FEW_SEEDS` seeds are never called significant, and do not count.
     """
-    collapses = [Difference(Interval(0.0, math.nan, math.nan, FEW_SEEDS), arm.collapse_p) for arm in arms]
+    collapses = [Difference(Interval(0.0, num=FEW_SEEDS), arm.collapse_p) for arm in arms]
     known = [(arm, difference) for arm in arms if (difference := arm.difference)]
     here = _holm_of_compared([*(difference for _, difference in known), *collapses])
     decisive = _holm_of_compared([*(arm.new_data or difference for arm, difference in known), *collapses])

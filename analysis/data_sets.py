@@ -21,7 +21,6 @@ class _OverDataSets:
     """An arm against the baseline over data sets.
 
     Attributes:
-        arm: Its name.
         means: Its mean difference on each data set, over its variants, encoders and studies.
         least: The fewest data sets with which any result could be significant.
         p: Of the test; NaN if it is not run.
@@ -66,9 +65,8 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[_OverDataSets]:
     None either if a data set is compared by several metrics.
     """
     # Differences to other baselines are of other contrasts, and those of other directions have no mean.
-    if len({(each.baseline, each.lower_is_better) for each in compared}) != 1:
-        return []
-    if not has_one_metric_each(compared):
+    is_one_contrast = len({(each.baseline, each.lower_is_better) for each in compared}) == 1
+    if not is_one_contrast or not has_one_metric_each(compared):
         return []
     by_arm: dict[str, dict[str, list[float]]] = {}
     for each in compared:
@@ -121,7 +119,7 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
     significant = [arm for arm in tested if arm.holm_p <= ALPHA]
     better, worse = (
         ", ".join(
-            f"{arm.arm} (median {scale.show_difference(Interval(arm.median, math.nan, math.nan, 0))}, better on "
+            f"{arm.arm} (median {scale.show_difference(Interval(arm.median))}, better on "
             f"{arm.better_on} of {len(arm.means)})"
             for arm in significant
             if arm.is_better == is_better

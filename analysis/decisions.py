@@ -55,28 +55,24 @@ class DecisionFacts:
         limits = {name: settings.get(f".{kind}.{name}") for name in ("at_least", "at_most")}
         limit = next((f"{name.replace('_', ' ')} {100 * float(of):g}" for name, of in limits.items() if of), "")
         promised, split = _PROMISED.get(kind, "") if limit else "", metric.rpartition("/")[0]
-        by_arm = {
-            name: {str(arm): of.dropna() for arm, of in unfailed(cells, stored).groupby(cells["arm"])}
-            for name, stored in {
-                "threshold": schema.threshold_metric(metric),
-                "kept": f"{split}/{promised}_tuned",
-                "missed": f"{split}/target_missed",
-            }.items()
-        }
-        tuned = metric_values(cells, schema.threshold_metric(metric))
-        used = metric_values(cells, f"{schema.threshold_metric(metric)}_used")
-        is_unused = used.notna() & (used != tuned)
+        threshold = schema.threshold_metric(metric)
+        thresholds, kept, missed = (
+            {str(arm): of for arm, of in unfailed(cells, stored).dropna().groupby(cells["arm"])}
+            for stored in (threshold, f"{split}/{promised}_tuned", f"{split}/target_missed")
+        )
+        used = metric_values(cells, f"{threshold}_used")
+        is_unused = used.notna() & (used != metric_values(cells, threshold))
         ratio = test_per_train(cells)
         return cls(
-            any(map(len, by_arm["threshold"].values())),
+            bool(thresholds),
             bool(tag_values(cells, schema.TASK).eq("extractive_qa").any()),
             bool(metric_values(cells, schema.tuned_metric(metric)).notna().any()),
             promised,
             limit,
             (costs[0], costs[1]) if kind == "cost" else None,
-            {arm: float(of.mean()) for arm, of in by_arm["threshold"].items() if len(of)},
-            {arm: t_interval(of.tolist(), ratio) for arm, of in by_arm["kept"].items() if len(of)},
-            {arm: int((of > 0).sum()) for arm, of in by_arm["missed"].items() if promised and len(of)},
+            {arm: float(of.mean()) for arm, of in thresholds.items()},
+            {arm: t_interval(of.tolist(), ratio) for arm, of in kept.items()},
+            {arm: int((of > 0).sum()) for arm, of in missed.items() if promised},
             {str(arm): int(num) for arm, num in is_unused.groupby(cells["arm"]).sum().items() if num},
         )
 

@@ -160,7 +160,7 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     if values.empty:
         return None
     if np.ptp(values) < NO_SPREAD:
-        return Interval(float(values.iloc[0]), math.nan, math.nan, 0)
+        return Interval(float(values.iloc[0]))
     return t_interval(values.tolist(), test_per_train(runs))
 
 
@@ -223,23 +223,36 @@ class Findings:
     ranked: tuple[str, ...] = ()
     rerun_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
+    @property
+    def cells(self) -> pd.DataFrame:
+        return of_kind(self.frame, "cell")
+
+    @property
+    def trials(self) -> pd.DataFrame:
+        return of_kind(self.frame, "trial")
+
+    @property
+    def metric(self) -> str:
+        """What the sweep or study searched or compares by; a RunError if it has none, as of `parent_tag`."""
+        return parent_tag(self.frame, schema.METRIC)
+
     @cached_property
     def items(self) -> dict[str, pd.DataFrame]:
         """The counts of each test item, the probability of its label and its document if known, indexed by the item's
         id, by the id of the cell.
         """
-        return self._tables(self._cells, f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
+        return self._tables(self.cells, f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
 
     @cached_property
     def classes(self) -> dict[str, pd.DataFrame]:
         """Support and counts of each class on the test split, indexed by the class's name, by the id of the cell."""
-        return self._tables(self._cells, f"test/{schema.CLASSES_FILE}", "class", ["support", "tp", "fp", "fn"])
+        return self._tables(self.cells, f"test/{schema.CLASSES_FILE}", "class", ["support", "tp", "fp", "fn"])
 
     @cached_property
     def item_texts(self) -> dict[str, pd.DataFrame]:
         """The text of each test item, indexed by its id, by the id of a cell that may store texts and did."""
         # Only these runs are asked: over a network, each question costs a request.
-        may_store = self._cells[param_values(self._cells, "tracking.text") == "true"]
+        may_store = self.cells[param_values(self.cells, "tracking.text") == "true"]
         return self._tables(may_store, f"test/{schema.TEXTS_FILE}", "id", ["text"])
 
     @cached_property
@@ -274,10 +287,6 @@ class Findings:
         }
         sizes = stored.get("sizes", {})
         return {split: f"{sizes[split]:,} rows{rarest.get(split, '')}" for split in ("dev", "test") if split in sizes}
-
-    @property
-    def _cells(self) -> pd.DataFrame:
-        return of_kind(self.frame, "cell")
 
     def _of_study(self, file: str) -> list[Any]:
         """What a JSON file of a study holds; a frame may have several studies."""

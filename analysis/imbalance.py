@@ -30,28 +30,21 @@ def imbalance_report(inspections: Sequence[Inspection]) -> Report:
 
 def _imbalance(inspections: Sequence[Inspection]) -> ReportTable:
     """Table 1 of the paper: the counts of each training split, with the paper's counts beside them."""
-    rows, published_by_name = [], table_1()
+    rows: list[dict[str, object]] = []
+    published_by_name = table_1()
     notes = list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in inspections))
     for data in inspections:
-        train, published = data.splits["train"], published_by_name.get(data.name)
-        rows.append(
-            {
-                "data": data.name,
-                "task": data.task,
-                "# neg": train.negatives,
-                "# pos": train.positives,
-                "ratio": train.ratio,
-                "paper's # neg": published["negatives"] if published else None,
-                "paper's # pos": published["positives"] if published else None,
-                "paper's ratio": float(published["ratio"]) if published else None,
-            }
-        )
-        if published and published["note"]:
-            notes.append(f"{published['title']} as published: {published['note']}.")
+        train = data.splits["train"]
+        counts = {"# neg": train.negatives, "# pos": train.positives, "ratio": train.ratio}
+        rows.append({"data": data.name, "task": data.task, **counts})
+        if published := published_by_name.get(data.name):
+            rows[-1]["paper's # neg"] = published["negatives"]
+            rows[-1]["paper's # pos"] = published["positives"]
+            rows[-1]["paper's ratio"] = float(published["ratio"])
+            if published["note"]:
+                notes.append(f"{published['title']} as published: {published['note']}.")
     frame = pd.DataFrame(rows)
-    if not any(data.name in published_by_name for data in inspections):
-        frame = frame.drop(columns=[name for name in frame if "paper" in str(name)])
-    else:
+    if "paper's ratio" in frame:
         notes.append("The paper counts its own training splits; files with another part of the data have other counts.")
     title = "Negatives and positives of the training split"
     return ReportTable("imbalance", title, frame, frame.map(_shown), tuple(notes))

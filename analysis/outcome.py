@@ -106,12 +106,12 @@ def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):
-        trials = of_kind(findings.frame, "trial")
+        trial_scores = scores(findings.trials, best.metric)
         # As in the table of trials.
-        score_format = ScoreFormat.of(best.metric, [best.score, *scores(trials, best.metric)])
+        score_format = ScoreFormat.of(best.metric, [best.score, *trial_scores])
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
-        yield f"The best of {counted(len(trials), 'trial')} is {best.id}, with {best.loss}: {score}."
-        num_tied = 0 if best.num_reruns else int((scores(trials, best.metric) == best.score).sum())
+        yield f"The best of {counted(len(trial_scores), 'trial')} is {best.id}, with {best.loss}: {score}."
+        num_tied = 0 if best.num_reruns else int((trial_scores == best.score).sum())
         if num_tied > 1:
             yield f"{num_tied} trials have this very score."
         criterion = f"the mean over {best.num_reruns} other seeds" if best.num_reruns else "this same score"

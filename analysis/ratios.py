@@ -65,11 +65,8 @@ class ByRatio:
     @property
     def plain(self) -> str:
         """The name of the scores of plain predictions: that of the metric, if it needs no threshold."""
-        return (
-            self._decision.untuned.strip() or self.metric
-            if catalogue.metric(self.metric).needs_threshold
-            else self.metric
-        )
+        untuned = self._decision.untuned.strip() if catalogue.metric(self.metric).needs_threshold else ""
+        return untuned or self.metric
 
     @property
     def tuned(self) -> str:

@@ -119,14 +119,6 @@ class Report:
 
     def markdown(self) -> str:
         """The report for a repository page, with the pictures in files beside it."""
-        figures = [
-            (
-                figure.is_first,
-                f"![{in_markdown(figure.alt)}]({figure.name}.svg)\n\n"
-                f"**{in_markdown(figure.title)}.** {in_markdown(figure.caption)}",
-            )
-            for figure in self.figures
-        ]
         reruns = [
             "\n".join([f"To run {in_markdown(origin.name)} again:", "", "```", *origin.commands, "```"])
             for origin in self.origins
@@ -135,10 +127,10 @@ class Report:
         parts = [
             f"# {in_markdown(self.title)}",
             *(card.markdown() for card in self.cards),
-            *(figure for is_first, figure in figures if is_first),
+            *(figure.markdown() for figure in self.figures if figure.is_first),
             *map(in_markdown, self.summary),
             *(table.markdown() for table in self.tables),
-            *(figure for is_first, figure in figures if not is_first),
+            *(figure.markdown() for figure in self.figures if not figure.is_first),
             *reruns,
         ]
         return "\n\n".join(parts) + "\n"
@@ -176,7 +168,12 @@ class Report:
             # Those of both reports, so that what a process leaves that is killed here is known to be of a report.
             _list(folder, before | now, Path(unfinished))
             written = [(Path(unfinished) / name).replace(folder / name) for name in (*contents, *pictures)]
-            _delete_stale(folder, written, before)
+            for digest, name in before:
+                stale = folder / name
+                # Each name must be a file of this very folder: a line of a changed checksum file must not delete
+                # another one. A file that was changed since is the user's.
+                if stale not in written and stale.parent == folder and _has(stale, digest):
+                    stale.unlink()
             _list(folder, now, Path(unfinished))
         return written
 
@@ -215,18 +212,6 @@ def _check_replaced(folder: Path, names: Sequence[str], listed: Set[tuple[str, s
             f"a report must not replace files that it has not written, or that were changed since, and {folder} has "
             f"{', '.join(foreign)}: move them away, or choose another folder by --out"
         )
-
-
-def _delete_stale(folder: Path, written: Sequence[Path], listed: Set[tuple[str, str]]) -> None:
-    """Delete the files of the previous report that this one did not write.
-
-    Only files that the previous checksums list and that are unchanged since are deleted: all others are the user's.
-    """
-    for digest, name in listed:
-        file = folder / name
-        # Each name must be a file of this very folder: a line of a changed checksum file must not delete another one.
-        if file not in written and file.parent == folder and _has(file, digest):
-            file.unlink()
 
 
 def _has(file: Path, digest: str) -> bool:

@@ -64,10 +64,7 @@ def best_trial(findings: Findings) -> _BestTrial | None:
     if not findings.ranked or has_objectives(findings.frame):
         return None
     id_ = findings.ranked[0]
-    frame = findings.frame
-    runs = of_kind(frame, "trial")
-    runs = runs[runs["id"] == id_]
-    metric, row = parent_tag(frame, schema.METRIC), runs.iloc[0]
+    runs, metric = findings.trials[findings.trials["id"] == id_], findings.metric
     reruns = findings.rerun_scores.get(id_, ())
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
     return _BestTrial(
@@ -76,7 +73,7 @@ def best_trial(findings: Findings) -> _BestTrial | None:
         metric,
         score,
         len(reruns),
-        chosen_values(row),
+        chosen_values(runs.iloc[0]),
         bool(collapsed(runs, metric).iloc[0]),
     )
 

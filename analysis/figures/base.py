@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from analysis.formats import ScoreFormat
 from analysis.statistics.intervals import Interval
+from analysis.tables.base import in_markdown
 from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
@@ -88,6 +89,11 @@ class Figure(ABC):
     @abstractmethod
     def draw(self, canvas: Canvas) -> None:
         """Draw the figure on an empty canvas."""
+
+    def markdown(self) -> str:
+        """The picture, in a file beside the page, with its title and caption."""
+        picture = f"![{in_markdown(self.alt)}]({self.name}.svg)"
+        return f"{picture}\n\n**{in_markdown(self.title)}.** {in_markdown(self.caption)}"
 
     def save(self, file: Path) -> None:
         """Write it on white in the format of the file's suffix; equal figures give equal files."""
@@ -171,10 +177,9 @@ class Look(NamedTuple):
 
 def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Look]:
     """A look for each name, the same in every figure of the same names, with or without the baseline, which is grey."""
-    looks = dict(zip(sorted({*names} - {baseline}), zip(cycle(COLORS), cycle(_MARKERS), strict=False), strict=False))
-    return {name: Look(*look) for name, look in looks.items()} | (
-        {baseline: Look(QUIET, "d")} if baseline is not None else {}
-    )
+    others = sorted({*names} - {baseline})
+    looks = dict(zip(others, map(Look, cycle(COLORS), cycle(_MARKERS)), strict=False))
+    return looks if baseline is None else looks | {baseline: Look(QUIET, "d")}
 
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:

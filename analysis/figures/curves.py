@@ -12,7 +12,7 @@ import pandas as pd
 from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score, panels_of
 from analysis.formats import named, on_place
-from analysis.frames import Findings, decisive_metric, drawn_losses, of_kind, parent_tag, tag_values
+from analysis.frames import Findings, decisive_metric, drawn_losses, of_kind, tag_values
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
@@ -81,8 +81,7 @@ class _TrainingCurves(Figure):
 
 def training_curves(findings: Findings) -> list[Figure]:
     """The curves of a study, a sweep or runs trained alone, if a run was evaluated more than once."""
-    frame = findings.frame
-    if len(of_kind(frame, "cell")):
+    if len(findings.cells):
         return [
             figure
             for name, compared in named(_NAME, comparisons(findings))
@@ -92,10 +91,10 @@ def training_curves(findings: Findings) -> list[Figure]:
                 name, findings, compared.cells, compared.cells["arm"], metric, compared.place, compared.baseline
             )
         ]
-    runs = of_kind(frame, "trial")
-    if not runs.empty:
-        return _curves(_NAME, findings, runs, drawn_losses(runs), parent_tag(frame, schema.METRIC))
-    runs = of_kind(frame, "run").tail(12)
+    trials = findings.trials
+    if len(trials):
+        return _curves(_NAME, findings, trials, drawn_losses(trials), findings.metric)
+    runs = of_kind(findings.frame, "run").tail(12)
     groups = list(runs.groupby(tag_values(runs, schema.METRIC), sort=False))
     return [
         figure

@@ -16,7 +16,6 @@ from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.formats import named, on_place
 from analysis.frames import Findings, place_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
-from analysis.verdict.over_seeds import is_one_search
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 
@@ -102,7 +101,7 @@ def forests(findings: Findings) -> list[Figure]:
         rows = [(arm, of) for arm in compared.primary if (of := arm.difference) and of.interval.num]
         if rows:
             rows.sort(key=lambda row: -gain(compared.metric, row[1].interval.mean))
-            of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
+            of_what = ", of the settings found by one search for each arm" if compared.is_one_search else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
             figures.append(_Forest(name, title, compared, tuple(rows)))
     return figures

@@ -141,7 +141,6 @@ def _wilson(share: float, size: float) -> tuple[float, float]:
     """
     z2 = 1.96**2
     middle, half = share + z2 / (2 * size), math.sqrt(z2 * (share * (1 - share) + z2 / (4 * size)) / size)
+    low, high = ((middle + side) / (1 + z2 / size) for side in (-half, half))
     # By rounding, an end at 0 or 1 would lie on the wrong side of the share, which matplotlib refuses to draw.
-    return min(max((middle - half) / (1 + z2 / size), 0.0), share), max(
-        min((middle + half) / (1 + z2 / size), 1.0), share
-    )
+    return min(max(low, 0.0), share), max(min(high, 1.0), share)

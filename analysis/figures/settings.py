@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from analysis.figures.base import INK, Figure, Look, label_score, looks_of, on_hover, panels_of
 from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, has_objectives, of_kind, parent_tag
+from analysis.frames import Findings, has_objectives
 from analysis.sweep import Setting, settings_of
-from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,8 +122,7 @@ def slices(findings: Findings) -> list[Figure]:
     """
     if len(findings.ranked) < 2 or has_objectives(findings.frame):
         return []
-    trials = of_kind(findings.frame, "trial")
-    metric = parent_tag(findings.frame, schema.METRIC)
+    trials, metric = findings.trials, findings.metric
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     # The sort is stable: of settings that equally many trials searched, the first of the space.

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.comparison import CONSTANT
 from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
-from analysis.frames import Findings, constant, drawn_losses, has_objectives, of_kind, parent_tag, scores, states
+from analysis.frames import Findings, constant, drawn_losses, has_objectives, scores, states
 from analysis.sweep import LEAST_TRIALS, LossImportance, importances
 from dice_ray.metrics.catalogue import metric as known_metric
-from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,10 +89,10 @@ def scored_trials(trials: pd.DataFrame, metric: str) -> list[ScoredTrial]:
 
 def best_so_far(findings: Findings) -> list[Figure]:
     """The figure for a sweep with scored trials and one objective."""
-    trials = of_kind(findings.frame, "trial")
+    trials = findings.trials
     if trials.empty or has_objectives(findings.frame):
         return []
-    metric = parent_tag(findings.frame, schema.METRIC)
+    metric = findings.metric
     scored = tuple(trial for trial in scored_trials(trials, metric) if not math.isnan(trial.score))
     if not scored:
         return []

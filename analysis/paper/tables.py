@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
-from analysis.frames import Declared, Findings, losses, of_kind, param_values, scores, tag_values
+from analysis.frames import Declared, Findings, losses, param_values, scores, tag_values
 from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, printed_tables, published_records
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
@@ -68,7 +68,7 @@ def formulas(findings: Findings) -> list[ReportTable]:
     from dice_ray.losses import LossConfig  # which imports torch
     from dice_ray.losses.base import LossBranch
 
-    ran = set(losses(of_kind(findings.frame, "cell")).dropna())
+    ran = set(losses(findings.cells).dropna())
     union, *_ = get_args(LossConfig)
     registered: list[type[LossBranch]] = [loss for loss in get_args(union) if loss.name in ran]
     if not registered:

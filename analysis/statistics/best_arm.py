@@ -78,7 +78,7 @@ class ArmScores:
         score = next(iter(self.scores.values()), math.nan)
         parts = next(iter(self.parts.values()), None)
         if parts is None:
-            return Interval(score, math.nan, math.nan, 1 if self.scores else 0)
+            return Interval(score, num=1 if self.scores else 0)
         return over_items(parts, self.limits)
 
     def minus(self, other: ArmScores) -> Difference:

@@ -27,9 +27,9 @@ class Interval:
     """A mean and its interval over `num` values; the bounds are NaN for fewer than two values or no spread."""
 
     mean: float
-    low: float
-    high: float
-    num: int
+    low: float = math.nan
+    high: float = math.nan
+    num: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,17 +68,15 @@ class Difference:
         from scipy import special
 
         if not errors or max(error.size for error in errors) < NO_SPREAD:
-            return cls(Interval(mean, math.nan, math.nan, num), math.nan, errors, bound, looks)
+            return cls(Interval(mean, num=num), math.nan, errors, bound, looks)
         p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
         p = looks.overall(p) if looks else p
-        return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound, looks).corrected(p, ALPHA)
+        return cls(Interval(mean, num=num), p, errors, bound, looks).corrected(p, ALPHA)
 
     @property
     def untested(self) -> Difference:
         """The same mean without a test."""
-        return replace(
-            self, interval=Interval(self.interval.mean, math.nan, math.nan, self.interval.num), p=math.nan, errors=()
-        )
+        return replace(self, interval=Interval(self.interval.mean, num=self.interval.num), p=math.nan, errors=())
 
     @property
     def item_variance(self) -> float:
@@ -145,7 +143,7 @@ def t_interval(
     """
     num = len(scores)
     if num < 2 or np.ptp(scores) < NO_SPREAD:
-        return Interval(float(np.mean(scores)) if num else math.nan, math.nan, math.nan, num)
+        return Interval(float(np.mean(scores)) if num else math.nan, num=num)
     error = _standard_error(scores, test_per_train)
     return interval_around(float(np.mean(scores)), (error,), num, fitting(limits, scores))
 
@@ -157,7 +155,7 @@ def interval_around(mean: float, errors: Sequence[StandardError], num: int, limi
     """
     low, high = limits
     if not errors or max(error.size for error in errors) < NO_SPREAD or not low < mean < high:
-        return Interval(mean, math.nan, math.nan, num)
+        return Interval(mean, num=num)
     half = max(_quantile(error.freedom, ALPHA) * error.size for error in errors)
     if math.isinf(high - low):
         return Interval(mean, max(mean - half, low), min(mean + half, high), num)

@@ -55,7 +55,7 @@ def over_seeds_and_items(
     differences_S = _ratio(parts.sum(1)) - _ratio(baseline.sum(1))
     mean = float(differences_S.mean())
     if num_seeds < 2 or num_items < 2:
-        return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan, looks=looks)
+        return Difference(Interval(mean, num=num_seeds), math.nan, looks=looks)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
     of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline])), ddof=1))
@@ -77,7 +77,7 @@ def over_items(parts_I2: NDArray[np.floating], limits: tuple[float, float]) -> I
     """
     num_items, score = len(parts_I2), float(_ratio(parts_I2.sum(0)))
     if num_items < 2:
-        return Interval(score, math.nan, math.nan, 1)
+        return Interval(score, num=1)
     parts_1I2 = parts_I2[None]
     spread = np.std(_resampled(np.stack([parts_1I2, np.zeros_like(parts_1I2)])), ddof=1)
     error = StandardError(float(spread) * math.sqrt(num_items / (num_items - 1)), num_items - 1)
@@ -104,10 +104,13 @@ _CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating
 numerator and denominator of the score."""
 
 
-def _of_all_counts(counts: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Micro F1 of spans, labels or the positive class; accuracy if each item has exactly one label."""
-    tp, fp, fn = counts.T
-    return np.stack([2 * tp, 2 * tp + fp + fn], -1)
+def _weighted(above: Sequence[float], below: Sequence[float], per_item: float = 0.0) -> _CountsToParts:
+    """The sum of the counts with the weights `above`, over that with the weights `below` and a number for each item."""
+    return lambda counts: np.stack([counts @ np.array(above), counts @ np.array(below) + per_item], -1)
+
+
+_of_all_counts = _weighted((2, 0, 0), (2, 1, 1))
+"""Micro F1 of spans, labels or the positive class; accuracy if each item has exactly one label."""
 
 
 def _of_each_item(counts: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -122,11 +125,6 @@ def _of_each_item_or_none(counts: NDArray[np.floating]) -> NDArray[np.floating]:
     parts = _of_each_item(counts)
     parts[empty, 0] = 1
     return parts
-
-
-def _weighted(above: Sequence[float], below: Sequence[float], per_item: float = 0.0) -> _CountsToParts:
-    """The sum of the counts with the weights `above`, over that with the weights `below` and a number for each item."""
-    return lambda counts: np.stack([counts @ np.array(above), counts @ np.array(below) + per_item], -1)
 
 
 def _of_metric(metric: str, costs: tuple[float, float] | None) -> tuple[_CountsToParts, ...]:

@@ -13,7 +13,7 @@ LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x setti
 
 
 def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
-    """The standard deviations of arms, settings, seeds, arms x settings, and the residual, by name.
+    """The standard deviations of arms (A), settings (N), seeds (R), arms x settings, and the residual, by name.
 
     The model is score = mean + arm + setting + seed + arm x setting + residual, all effects random. The variances are
     those of the analysis of variance (Searle, Casella and McCulloch 1992, chapter 4): each mean square is equal to
@@ -24,9 +24,6 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
     taken as fixed: how far others would differ, it does not say. It is the noncentrality of the F test against the
     interaction, inverted, with the mean square of the interaction as estimated. A share of the variance would depend on
     which settings were drawn, and is not given.
-
-    Args:
-        scores_ANR: A score for each arm, setting and seed.
 
     Returns:
         With one seed the interaction is not told apart from the residual and is absent, as is the seed. Empty for fewer
@@ -53,7 +50,7 @@ def deviations(scores_ANR: NDArray[np.floating]) -> dict[str, Interval]:
         variances[SEED] = float(means_R.var(ddof=1)) - residual / (num_arms * num)
         variances[BOTH] = (squares - residual) / num_seeds
         variances[RESIDUAL] = residual
-    found = {name: Interval(math.sqrt(max(each, 0.0)), math.nan, math.nan, 0) for name, each in variances.items()}
+    found = {name: Interval(math.sqrt(max(each, 0.0))) for name, each in variances.items()}
     for name, variance, size, repeated in (
         (LOSS, variance_A, num_arms, num * num_seeds),
         (SETTINGS, variance_N, num, num_arms * num_seeds),

@@ -10,11 +10,10 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.data_sets import format_over_data_sets, over_data_sets
 from analysis.formats import ScoreFormat
-from analysis.frames import Findings, best_score, losses, of_kind, parent_tag
+from analysis.frames import Findings, best_score, losses
 from analysis.statistics.best_arm import TUNED
 from analysis.tables.base import HOLM_P, ReportTable, numbers, shown_p
 from dice_ray.metrics import catalogue
-from dice_ray.tracking import schema
 
 
 def across_data_sets(findings: Findings) -> list[ReportTable]:
@@ -122,10 +121,10 @@ def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable
     rows: dict[str, dict[str, Any]] = {}
     metrics: dict[str, str] = {}
     for name, findings in experiments.items():
-        trials = of_kind(findings.frame, "trial")
+        trials = findings.trials
         if trials.empty:
             continue
-        metrics[name] = metric = parent_tag(findings.frame, schema.METRIC)
+        metrics[name] = metric = findings.metric
         for loss, group in trials.groupby(losses(trials)):
             row = rows.setdefault(str(loss), {"loss": str(loss)})
             row |= {f"{name}: best {metric}": best_score(group, metric), f"{name}: trials": len(group)}

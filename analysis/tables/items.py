@@ -74,7 +74,7 @@ def _shown_classes(
     rows: list[dict[str, Any]] = []
     marks: dict[tuple[int, str], Mark] = {}
     for number, (label, count) in enumerate(support.items()):
-        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
+        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan)) for arm in arms}
         rows.append(
             {"class": str(label), "support": f"{count:,}"}
             | {_heading(arm): PERCENT.show_interval(of) for arm, of in of_arms.items()}

@@ -21,7 +21,6 @@ from analysis.frames import (
     metric_values,
     of_kind,
     param_values,
-    parent_tag,
     scores,
     states,
     tag_values,
@@ -36,8 +35,7 @@ from dice_ray.tracking import schema
 
 def all_runs(findings: Findings) -> list[ReportTable]:
     """Each trial, rerun and cell with the settings that differ between them and its scores, for other programs."""
-    frame = findings.frame
-    runs = of_kind(frame, "trial", "rerun", "cell")
+    runs = of_kind(findings.frame, "trial", "rerun", "cell")
     if runs.empty:
         return []
     params = all_params(runs)
@@ -59,8 +57,7 @@ def all_runs(findings: Findings) -> list[ReportTable]:
 
 def trained_alone(findings: Findings) -> list[ReportTable]:
     """Runs outside any sweep or study, each with the metric it was trained for."""
-    frame = findings.frame
-    runs = of_kind(frame, "run")
+    runs = of_kind(findings.frame, "run")
     if runs.empty:
         return []
     metrics = tag_values(runs, schema.METRIC).astype("str").fillna("")
@@ -90,11 +87,9 @@ def trained_alone(findings: Findings) -> list[ReportTable]:
 
 def without_score(findings: Findings) -> list[ReportTable]:
     """Every trial, rerun or cell that has no score, with the reason."""
-    frame = findings.frame
-    runs = of_kind(frame, "trial", "rerun", "cell")
-    if runs.empty:
-        return []
-    runs = runs[scores(runs, parent_tag(frame, schema.METRIC)).isna()]
+    runs = of_kind(findings.frame, "trial", "rerun", "cell")
+    if len(runs):
+        runs = runs[scores(runs, findings.metric).isna()]
     if runs.empty:
         return []
     data = pd.DataFrame(
@@ -116,12 +111,10 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     """The ranked trials of a sweep with the searched parameters, and the mean over their reruns with other seeds."""
     if not findings.ranked or has_objectives(findings.frame):
         return []
-    frame = findings.frame
-    trials = of_kind(frame, "trial")
-    metric, searched = parent_tag(frame, schema.METRIC), searched_paths(trials)
+    trials, metric = findings.trials, findings.metric
     data = pd.DataFrame(
         {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
-        | {path: param_values(trials, path) for path in searched}
+        | {path: param_values(trials, path) for path in searched_paths(trials)}
     )
     data = data.set_index("trial").loc[list(findings.ranked)].reset_index()
     data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
@@ -170,12 +163,10 @@ def _shown_parameters(trial: pd.Series[Any]) -> str:
 
 def by_loss(findings: Findings) -> list[ReportTable]:
     """The best and median score of each loss in a sweep, and the states of its trials."""
-    frame = findings.frame
-    trials = of_kind(frame, "trial")
+    trials = findings.trials
     if trials.empty:
         return []
-    metric = parent_tag(frame, schema.METRIC)
-    rows = []
+    metric, rows = findings.metric, []
     for loss, group in trials.groupby(losses(trials)):
         score, state = scores(group, metric), states(group)
         counts = {name: int((state == name).sum()) for name in ("done", "pruned", "failed")}
@@ -199,14 +190,16 @@ def by_loss(findings: Findings) -> list[ReportTable]:
 
 def pareto_front(findings: Findings) -> list[ReportTable]:
     """The finished trials on the front, ordered by the first objective."""
-    frame = findings.frame
-    tags = tag_values(of_kind(frame, "sweep"), schema.OBJECTIVES).dropna()
+    tags = tag_values(of_kind(findings.frame, "sweep"), schema.OBJECTIVES).dropna()
     if tags.empty:
         return []
-    trials = of_kind(frame, "trial")
+    trials = findings.trials
     trials = trials[states(trials) == "done"]
     signs = {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in str(tags.iloc[-1]).split()}
-    values = pd.DataFrame({metric: _at_kept_checkpoint(trials, metric) for metric in signs}).dropna()
+    # At the retained checkpoint; the last value for metrics of the whole run, such as its duration.
+    kept = {metric: metric_values(trials, schema.kept_metric(metric)) for metric in signs}
+    values = pd.DataFrame({metric: of.fillna(metric_values(trials, metric)) for metric, of in kept.items()})
+    values = values.astype("float64").dropna()
     values = values[_is_front(values.to_numpy(float) * list(signs.values()))]
     if values.empty:
         return []
@@ -236,9 +229,3 @@ def _is_front(values_NM: NDArray[np.float64]) -> NDArray[np.bool_]:
     as_good_NN = (values_NM[:, None] >= values_NM[None]).all(axis=2)
     better_NN = (values_NM[:, None] > values_NM[None]).any(axis=2)
     return np.logical_not((as_good_NN & better_NN).any(axis=0))
-
-
-def _at_kept_checkpoint(trials: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """The value at the retained checkpoint; the last value for metrics of the whole run, such as its duration."""
-    kept = metric_values(trials, schema.kept_metric(metric))
-    return kept.fillna(metric_values(trials, metric)).astype("float64")

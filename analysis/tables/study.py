@@ -15,7 +15,6 @@ from analysis.frames import Findings, tag_values
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
-from analysis.verdict.over_seeds import is_one_search
 from dice_ray.errors import counted
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
@@ -40,7 +39,7 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     unknown += ("collapsed",) if compared.declared.compared_by else ()
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, scale) for arm in arms])
-    of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
+    of_what = "of the settings found by one search for each arm" if compared.is_one_search else "by arm"
     title = f"{compared.metric} {of_what}{on_place(compared.place)}"
     marks = _marks(arms, compared, shown)
     return ReportTable(name, title, data, shown, tuple(_notes(compared)), marks, folds, _tips(compared))
@@ -213,13 +212,12 @@ def _notes(compared: Comparison) -> Iterator[str]:
 def _tuning(compared: Comparison) -> Iterator[str]:
     """Which arms were tuned, by which trial of how many, and whether that makes their scores optimistic."""
     cells = compared.cells
-    shared = tag_values(cells, schema.SHARED).dropna()
-    if len(shared):
-        yield f"All arms share the settings found by {shared.iloc[-1]}, apart from those of the loss."
+    if shared := compared.shared_settings:
+        yield f"All arms share the settings found by {shared}, apart from those of the loss."
     if compared.declared.compared_by:
         return
-    if tag_values(cells, schema.TUNED).dropna().empty:
-        if shared.empty:
+    if tag_values(cells, schema.TUNED).isna().all():
+        if not shared:
             yield "No arm is tuned: each runs with the settings of its definition."
         return
     by_arm = {str(arm): tag_values(runs, schema.TUNED).dropna() for arm, runs in cells.groupby("arm")}

@@ -94,7 +94,6 @@ class Verdict:
 
     @property
     def answer(self) -> _CardAnswer:
-        """The answer to `question`."""
         return _ANSWERS[self.outcome]
 
     @property
@@ -109,8 +108,6 @@ class Card:
 
     Attributes:
         name: What is compared, where a report has several cards; else empty.
-        question: About the arms.
-        answer: To the question.
         sentences: The outcome in one sentence, then how to use an arm.
         use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
             for settings.

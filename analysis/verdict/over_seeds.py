@@ -24,7 +24,7 @@ _NOTHING_SHOWN: Final = ("nothing", "useless", "too_few_seeds")
 def over_seeds(made: Decision) -> Verdict:
     """The verdict on a comparison of arms over seeds."""
     comparison, arms = made.comparison, [arm for arm in made.comparison.arms if arm.name != CONSTANT and arm.score.num]
-    one_search, is_flawed = is_one_search(comparison), any(each.is_passed is False for each in comparison.controls)
+    one_search, is_flawed = comparison.is_one_search, comparison.has_failed_control
     differing = [*_differing(comparison)]
     failed = ["CONTROL FAILED: no difference here is evidence about a loss"] * is_flawed
     warnings = [*[_ONE_SEARCH] * one_search, *failed, *differing]
@@ -205,9 +205,7 @@ def _of_power(made: Decision) -> Iterator[str]:
     known = [arm.decisive for arm, _ in made.standings if arm.decisive and not math.isnan(arm.decisive.p)]
     if not known or made.outcome == "winner":
         return
-    visible = [
-        each for each in (smallest_visible(difference, num_tests) for difference in known) if math.isfinite(each)
-    ]
+    visible = (smallest_visible(difference, num_tests) for difference in known)
     possible = [each for each in visible if each < _bound(made)]
     show = comparison.score_format.show
     low, high = (show(bound(possible)) if possible else "" for bound in (min, max))
@@ -223,14 +221,13 @@ def _of_collapse(made: Decision) -> Iterator[str]:
     rows = [arm for arm in comparison.primary if arm.collapsed is not None and arm.score.num]
     for arm in rows:
         p = f" (p {arm.collapse_p:.2g} against {comparison.baseline})" if arm.collapse_p >= 0 else ""
+        runs = counted(arm.score.num, "run")
         if arm.is_fixed:
             yield from [f"{arm.name} predicts one class only."] * bool(arm.collapsed)
         elif arm.collapsed:
-            runs = counted(arm.score.num, "run")
             yield f"{arm.name} collapsed in {arm.collapsed} of {runs}{p}; differences are of the others."
         elif arm in made.recommended or (arm.arm == comparison.baseline and p):
             bound = 100 * collapse_bound(0, arm.score.num)
-            runs = counted(arm.score.num, "run")
             yield f"{arm.name} collapsed in none of {runs}: a chance of up to {bound:.0f} % is not excluded."
 
 
@@ -312,13 +309,13 @@ def _seeds(made: Decision) -> str:
 def _design(comparison: Comparison) -> str:
     """What was tuned, and so what the arms stand for."""
     cells = comparison.cells
-    if shared := _shared_settings(comparison):
+    if shared := comparison.shared_settings:
         own = tag_values(cells, schema.TUNED).groupby(cells["arm"]).last().dropna()
         searched = "; ".join(f"{arm}, {trial}" for arm, trial in own.items())
         return f"shared settings: searched once ({shared}), the same for all arms; " + (
             f"then the parameters of the loss alone ({searched})" if searched else "no loss has parameters searched"
         )
-    if is_one_search(comparison):
+    if comparison.is_one_search:
         return f"tuned each: {_ONE_SEARCH}"
     if comparison.declared.compared_by:
         return "as found: runs that other programs made; what they share and how they were chosen is not known"
@@ -332,12 +329,12 @@ def _certainty(made: Decision) -> str:
         drawn = "seeds and splits"
     else:
         drawn = "seeds and other test items" if _is_on_new_data(made) else "seeds on this test set"
-    if _shared_settings(comparison):
+    if comparison.shared_settings:
         return (
             f"covers other {drawn}, with these shared settings; not another search, whose settings may favour another "
             "loss"
         )
-    if is_one_search(comparison):
+    if comparison.is_one_search:
         return f"covers other {drawn}; not another search, which would find other settings for each tuned arm"
     of = "these runs" if comparison.declared.compared_by else "this study"
     return f"covers other {drawn}, with the settings of {of}; not other settings"
@@ -371,18 +368,6 @@ def _controls(comparison: Comparison) -> Iterator[str]:
                 f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. {cause}, so none here is "
                 "evidence about a loss"
             )
-
-
-def is_one_search(comparison: Comparison) -> bool:
-    """Whether arms have all their settings from a search each: their difference may be that of the searches."""
-    is_tuned = bool(tag_values(comparison.cells, schema.TUNED).notna().any())
-    return is_tuned and not _shared_settings(comparison)
-
-
-def _shared_settings(comparison: Comparison) -> str:
-    """The trial whose settings all arms share; empty for none."""
-    known = tag_values(comparison.cells, schema.SHARED).dropna()
-    return str(known.iloc[-1]) if len(known) else ""
 
 
 def _where(made: Decision) -> str:

@@ -52,11 +52,11 @@ class Requirement:
         Raises:
             InputError: It is none.
         """
-        kind, colon, margin = text.partition(":")
-        if kind == "better" and not colon:
+        if text == "better":
             return cls("better")
-        if kind == "different" and not colon:
+        if text == "different":
             return cls("different")
+        kind, colon, margin = text.partition(":")
         try:
             size = float(margin) if colon else None
         except ValueError:
@@ -94,8 +94,8 @@ class Requirement:
 
     def _answer(self, verdict: Verdict, decision: Decision | None) -> tuple[_Answer, str]:
         """The answer on one place, and the sentence that decides."""
-        has_failed = decision is not None and any(each.is_passed is False for each in decision.comparison.controls)
-        if has_failed or (self.kind != "better" and verdict.outcome in _UNDECIDED):
+        has_failed_control = decision is not None and decision.comparison.has_failed_control
+        if has_failed_control or (self.kind != "better" and verdict.outcome in _UNDECIDED):
             return "cannot say", verdict.headline
         if self.kind == "better" or decision is None:
             return _BY_CARD.get(verdict.answer, "cannot say"), verdict.headline
@@ -125,7 +125,4 @@ class Requirement:
             return "cannot say", f"Runs have no score, and differences are of the others: {', '.join(failing)}."
         listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
         shown = "Not shown to be" if worse else "Each arm is shown to be"
-        return (
-            "no" if worse else "yes",
-            f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}.",
-        )
+        return "no" if worse else "yes", f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}."
