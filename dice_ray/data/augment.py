@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 import re
-from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -96,23 +95,7 @@ class Gazetteer:
         return mentions
 
 
-class _EntitiesBranch(Branch, ABC):
-    """A source of entities."""
-
-    @abstractmethod
-    def key(self) -> Any:
-        """Everything the entities depend on, except the training split."""
-
-    @abstractmethod
-    def origin(self) -> str:
-        """The source as a phrase for reports and errors."""
-
-    @abstractmethod
-    def gazetteer(self, records: Sequence[Augmented]) -> Gazetteer:
-        """The entities for a training split."""
-
-
-class _FoundEntitiesConfig(_EntitiesBranch):
+class _FoundEntitiesConfig(Branch):
     """Entities found in the training split.
 
     Attributes:
@@ -125,13 +108,14 @@ class _FoundEntitiesConfig(_EntitiesBranch):
     finder: str = "auto"
 
     def key(self) -> str:
-        """The name and version of the finder."""
+        """Everything the entities depend on, except the training split: the name and version of the finder."""
         if (finder := self._finder()) == _RULES:
             return f"{_RULES} 1"  # another number when they find other entities in the same texts
         meta = _pipeline(finder).meta
         return f"{meta['lang']}_{meta['name']} {meta['version']}, spaCy {version('spacy')}"
 
     def origin(self) -> str:
+        """The source of the entities as a phrase for reports and errors."""
         return f"entities found by {self.key()}"
 
     def gazetteer(self, records: Sequence[Augmented]) -> Gazetteer:
@@ -148,7 +132,7 @@ class _FoundEntitiesConfig(_EntitiesBranch):
         return pipeline if find_spec("spacy") and find_spec(pipeline) else _RULES
 
 
-class _GivenEntitiesConfig(_EntitiesBranch):
+class _GivenEntitiesConfig(Branch):
     """Entities written in the configuration.
 
     Attributes:

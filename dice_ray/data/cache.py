@@ -127,8 +127,14 @@ def _fill(
 ) -> None:
     for file in draft.iterdir():  # of a copy that is not intact
         file.unlink()
-    with _garbage_collection_paused():
+    # Records and rows have no cycles, and scanning all objects of torch takes half as long as writing.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
         rows, holds = write(draft)
+    finally:
+        if was_enabled:
+            gc.enable()
     files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
     # "written" and "told" are stored names: another spelling would make every existing entry unreadable.
     manifest = {"written": full_key, "about": dict(about), "rows": rows, "files": files, "holds": holds}
@@ -252,18 +258,6 @@ def _turn(path: Path) -> Iterator[None]:
             yield
         finally:
             lock.unlink(missing_ok=True)  # a waiting process has it open still; a later one finds the entry
-
-
-@contextlib.contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Pause it: records and rows have no cycles, and scanning all objects of torch takes half as long as writing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _publish(draft: Path, path: Path, full_key: str) -> None:

@@ -6,7 +6,6 @@ from what is drawn.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
@@ -16,27 +15,17 @@ from dice_ray.errors import DataError
 from dice_ray.settings import Branch, Choice, Settings
 
 
-class _OversamplingBranch(Branch, ABC):
-    """A way to sample the training records.
-
-    The number of steps stays that of the split.
-    """
-
-    @abstractmethod
-    def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        """The relative frequency of each record, at least 1."""
-
-
-class NoneConfig(_OversamplingBranch):
+class NoneConfig(Branch):
     """Every record once."""
 
     name = "none"
 
     def weights(self, is_positive: Sequence[bool]) -> list[float]:
+        """The relative frequency of each record, at least 1."""
         return [1.0] * len(is_positive)
 
 
-class BalancedConfig(_OversamplingBranch):
+class BalancedConfig(Branch):
     """The rarer class as often as the other."""
 
     name = "balanced"
@@ -51,7 +40,7 @@ class BalancedConfig(_OversamplingBranch):
         return [max(1.0, ratio) if positive else max(1.0, 1 / ratio) for positive in is_positive]
 
 
-class FactorConfig(_OversamplingBranch):
+class FactorConfig(Branch):
     """Positives more often.
 
     Attributes:
@@ -67,6 +56,7 @@ class FactorConfig(_OversamplingBranch):
 
 
 OversamplingConfig: TypeAlias = Annotated[NoneConfig | BalancedConfig | FactorConfig, Choice()]
+"""How the training records are sampled; the number of steps stays that of the split."""
 
 
 class AllConfig(Branch):

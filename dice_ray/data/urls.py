@@ -56,9 +56,20 @@ def version(url: str, setting: str) -> list[str]:
     Raises:
         DataError: There is no such file, or this machine cannot read it.
     """
+    from pyarrow.fs import FileType, PyFileSystem
+
     with _explained(url, setting):
         filesystem, path = opened(url)
-        return _version(filesystem, path)
+        info = filesystem.get_file_info(path)
+        if info.type != FileType.File:
+            raise FileNotFoundError(_hint(filesystem, path))
+        if isinstance(filesystem, PyFileSystem):  # pyarrow passes no ETag on
+            details = filesystem.handler.fs.info(path)
+            others = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")  # no part of a version
+            return [f"{name}={value}" for name, value in sorted(details.items()) if name not in others]
+        with filesystem.open_input_file(path) as file:
+            etag = (file.metadata() or {}).get("ETag", b"").decode()
+        return [str(info.size), etag or str(info.mtime_ns)]
 
 
 def fetched(urls: Sequence[str], setting: str) -> list[Path]:
@@ -83,21 +94,6 @@ def fetched(urls: Sequence[str], setting: str) -> list[Path]:
 
     entry = cache.get_or_write("files", {"names": names, "versions": versions}, {"data": ", ".join(names)}, write)
     return [entry.folder / name for name in names]
-
-
-def _version(filesystem: FileSystem, path: str) -> list[str]:
-    from pyarrow.fs import FileType, PyFileSystem
-
-    info = filesystem.get_file_info(path)
-    if info.type != FileType.File:
-        raise FileNotFoundError(_hint(filesystem, path))
-    if isinstance(filesystem, PyFileSystem):  # pyarrow passes no ETag on
-        details = filesystem.handler.fs.info(path)
-        others = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")  # no part of a version
-        return [f"{name}={value}" for name, value in sorted(details.items()) if name not in others]
-    with filesystem.open_input_file(path) as file:
-        etag = (file.metadata() or {}).get("ETag", b"").decode()
-    return [str(info.size), etag or str(info.mtime_ns)]
 
 
 def _hint(filesystem: FileSystem, path: str) -> str:

@@ -26,28 +26,42 @@ _APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": Fals
 _ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|nan""")
 """A text in an array as NumPy writes it, or what stands for a missing one, or for those left out of a long array."""
 _ARRAY: Final = re.compile(rf"\[(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\]")
+LABELS: Final = frozenset(["label", "tag", "tags", "spans", "answers", "start", "end"])
+"""The uses of columns of labels."""
+TEXTS: Final = frozenset(["text", "first", "second"])
+"""The uses of columns whose null is an empty text; a question must have both of its texts."""
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
 
-class ColumnsBranch(Branch, ABC):
+class UsedColumns(Branch):
+    """Which columns of one or several rows make a record.
+
+    Attributes:
+        uses: The fields that name a column, or none.
+    """
+
+    record_type: ClassVar[type[Record]]
+    uses: ClassVar[tuple[str, ...]]
+
+    def yields(self) -> type[Record]:
+        """The type of the records."""
+        return self.record_type
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        """The columns that a row must have, by their use."""
+        uses = [use for use in self.uses if labels == "read" or use not in LABELS]
+        return {use: column for use in uses if (column := getattr(self, use)) is not None}
+
+
+class ColumnsBranch(UsedColumns, ABC):
     """Which columns of a row make a record.
 
     Attributes:
         id: The column of the record's id; without one, the line number is the id.
     """
 
-    record_type: ClassVar[type[Record]]
-
     id: Column | None = None
-
-    def yields(self) -> type[Record]:
-        """The type of the records."""
-        return self.record_type
-
-    @abstractmethod
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        """The columns that a row must have, by their use."""
 
     @abstractmethod
     def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
@@ -57,18 +71,7 @@ class ColumnsBranch(Branch, ABC):
 
 
 class _LabelledColumns(ColumnsBranch, ABC):
-    """Texts, and a label or labels.
-
-    Attributes:
-        texts: The uses of the columns of texts.
-    """
-
-    texts: ClassVar[tuple[str, ...]]
-
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        no_columns = {"separator", "one_hot", "lists"} | ({"label"} if labels == "ignored" else set())
-        columns = {name: getattr(self, name) for name in type(self).model_fields if name not in no_columns}
-        return {use: column for use, column in columns.items() if column is not None}
+    """Texts, and a label or labels."""
 
     def with_label(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """The values with those of all columns of labels as `label`."""
@@ -96,7 +99,7 @@ class _LabelledColumns(ColumnsBranch, ABC):
         if not labels and (label is None or not self.holds_several(label)):
             return Drop(line, UNLABELLED)
         # Of a pair, one text may be empty.
-        if not any(values[use].strip() for use in self.texts):
+        if not any(values[use].strip() for use in TEXTS & values.keys()):
             return Drop(line, NO_TEXT)
         return self.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
 
@@ -116,7 +119,7 @@ class PairColumns(_LabelledColumns):
 
     name = "pair"
     record_type = PairRecord
-    texts = ("first", "second")
+    uses = ("id", "first", "second", "label")
 
     first: Column = "sentence1"
     second: Column = "sentence2"
@@ -146,7 +149,7 @@ class TextColumns(_LabelledColumns):
 
     name = "text"
     record_type = TextRecord
-    texts = ("text",)
+    uses = ("id", "text", "label")
 
     text: Column = "sentence"
     label: Column = "label"

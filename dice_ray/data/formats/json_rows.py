@@ -90,17 +90,11 @@ def json_rows(path: Path, encoding: str, key: str | None = None) -> Iterator[tup
     if _is_document(path, encoding):
         document = _Document(blocks(path, encoding))
         try:
-            yield from enumerate(_rows(document), start=1)
+            yield from enumerate(_rows(path, document), start=1)
         except NotJsonError as error:
             # An object that breaks in its first line may be the first of several lines.
             if document.num_items or document.is_list or error.line != 1:
                 raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
-        except _SeveralListsError as error:
-            names = ", ".join(map(repr, error.args))
-            raise DataError(
-                f"{path}: expected one list of rows in the document, found {names}: name the list of "
-                f"each split, such as `train: {path.name}#{error.args[0]}`, or write each to a file of its own"
-            ) from None
         else:
             return
     for line, text in lines(path, encoding):
@@ -180,10 +174,6 @@ def _list_of(path: Path, encoding: str, key: str) -> Iterator[tuple[int, Any]]:
     raise unreadable(path, "the document", f"a list {key!r}", ", ".join(map(repr, known)) or "no list with a key")
 
 
-class _SeveralListsError(Exception):
-    """An object has several lists of rows; the arguments are their keys."""
-
-
 class _Document:
     """A JSON document, whose values are parsed one after the other from blocks of its text.
 
@@ -238,29 +228,28 @@ class _Document:
 
     def items(self) -> Iterator[Any]:
         """The items of a list."""
-        self.take("[")
-        if self.peek() == "]":
-            self.take("]")
-            return
-        while True:
+        for _ in self._entries("[", "]"):
             yield self.value()
             self.num_items += 1
-            if self.take(",]") == "]":
-                return
 
     def fields(self) -> Iterator[str]:
         """The keys of an object; after each of them its value must be taken."""
-        self.take("{")
-        if self.peek() == "}":
-            self.take("}")
-            return
-        while True:
+        for _ in self._entries("{", "}"):
             if self.peek() != '"':
                 raise self._error("expected a key in quotes")
             key = self.value()
             self.take(":")
             yield key
-            if self.take(",}") == "}":
+
+    def _entries(self, opening: str, closing: str) -> Iterator[None]:
+        """Passes the brackets and commas around the entries of a list or object; yields where one must be taken."""
+        self.take(opening)
+        if self.peek() == closing:
+            self.take(closing)
+            return
+        while True:
+            yield
+            if self.take(f",{closing}") == closing:
                 return
 
     def end(self) -> None:
@@ -303,8 +292,8 @@ def _is_document(path: Path, encoding: str) -> bool:
     return False
 
 
-def _rows(document: _Document) -> Iterator[Any]:
-    """The rows of a document."""
+def _rows(path: Path, document: _Document) -> Iterator[Any]:
+    """The rows of a document; a DataError at its end if several of its lists hold rows."""
     if document.peek() == "[":
         document.is_list = True
         yield from document.items()
@@ -326,7 +315,10 @@ def _rows(document: _Document) -> Iterator[Any]:
             yield dict(zip(root["columns"], item, strict=False)) if "columns" in root else item
     document.end()
     if len(names) > 1:
-        raise _SeveralListsError(*names)
+        raise DataError(
+            f"{path}: expected one list of rows in the document, found {', '.join(map(repr, names))}: name the list of "
+            f"each split, such as `train: {path.name}#{names[0]}`, or write each to a file of its own"
+        )
     if not names and root.get("data") != []:
         yield from _transposed(root)
 

@@ -8,10 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from dice_ray.data.formats.base import NO_WORDS, READER, UNLABELLED, Attempt, Bad, Drop, Guess, Kept, Labels, RowResult
-from dice_ray.data.formats.columns import Column, ColumnsBranch
+from dice_ray.data.formats.columns import ColumnsBranch
 from dice_ray.data.formats.questions import Several, answered_question, guess_questions
 from dice_ray.data.formats.span_files import annotated
 from dice_ray.data.formats.spans import SpanSettings, guess_spans
@@ -29,14 +29,7 @@ _TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
 class _ListColumns(ColumnsBranch, ABC):
     """The columns of one kind of record, some of which hold lists."""
 
-    uses: ClassVar[tuple[str, ...]]
-    """The fields that name a column, the labels last."""
-
     id: str | None = None
-
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        uses = ("id", *(self.uses if labels == "read" else self.uses[:-1]))
-        return {use: column for use in uses if (column := getattr(self, use)) is not None}
 
     @classmethod
     @abstractmethod
@@ -62,7 +55,7 @@ class TaggedColumns(_ListColumns):
 
     name = "tagged"
     record_type = TaggedRecord
-    uses = ("words", "tags")
+    uses = ("id", "words", "tags")
 
     words: str = "tokens"
     tags: str = "tags"
@@ -160,7 +153,7 @@ class SpanColumns(SpanSettings, _ListColumns):
     """
 
     name = "spans"
-    uses = ("text", "spans")
+    uses = ("id", "text", "spans")
 
     text: str = "text"
     spans: str = "spans"
@@ -208,7 +201,7 @@ class QuestionColumns(_ListColumns):
 
     name = "question"
     record_type = QuestionRecord
-    uses = ("question", "context", "answers")
+    uses = ("id", "question", "context", "answers", "start")
 
     id: str | None = "id"
     question: str = "question"
@@ -216,10 +209,6 @@ class QuestionColumns(_ListColumns):
     answers: str = "answers"
     start: str | None = None
     several: Several = "alternatives"
-
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        start: dict[str, Column] = {"start": self.start} if labels == "read" and self.start is not None else {}
-        return super().used(labels) | start
 
     def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
         answers = _answers(values.get("answers"), values.get("start"))

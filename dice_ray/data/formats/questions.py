@@ -145,11 +145,10 @@ def _answers(item: Mapping[str, Any]) -> Any:
 
 def _detected(answer: Mapping[str, Any]) -> Any:
     """An answer of MRQA in SQuAD's form, at the first of its places."""
-    match answer.get("char_spans"):
+    match start := answer.get("char_spans"):
         case [[first, _], *_]:
-            return {"text": answer.get("text"), "answer_start": first}
-        case places:
-            return {"text": answer.get("text"), "answer_start": places}
+            start = first
+    return {"text": answer.get("text"), "answer_start": start}
 
 
 def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:

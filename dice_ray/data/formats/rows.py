@@ -26,7 +26,7 @@ from dice_ray.data.formats.base import (
     TextReaderBranch,
 )
 from dice_ray.data.formats.candidates import choose_columns, split_note
-from dice_ray.data.formats.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.formats.columns import ID, LABELS, ONE_HOT, TEXTS, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
 from dice_ray.data.formats.text import binary_format, unreadable
@@ -86,10 +86,6 @@ RowColumnsConfig: TypeAlias = Annotated[
 """The columns of rows with named columns, some of which may hold lists."""
 _BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-_LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
-"""The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
-_TEXTS = frozenset({"text", "first", "second"})
-"""The uses of columns whose null is an empty text; a question must have both of its texts."""
 _LISTS = frozenset({"words", "groups", "time"})
 """The uses of columns whose values need not be strings."""
 
@@ -117,14 +113,13 @@ class JsonlConfig(TextReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         file, key = parted(path)
-        is_numbered = all(isinstance(column, int) for column in self.columns.used(labels).values())
-        for line, row in json_rows(file, self.encoding, key):
-            if isinstance(row, Bad):
-                yield row
-            else:
-                is_list = is_numbered and isinstance(row, list)
-                named = {str(number): item for number, item in enumerate(row)} if is_list else row
-                yield from read_named_rows(self.columns, [(line, named)], labels)
+        rows = json_rows(file, self.encoding, key)
+        if all(isinstance(column, int) for column in self.columns.used(labels).values()):
+            rows = (
+                (line, {str(number): item for number, item in enumerate(row)} if isinstance(row, list) else row)
+                for line, row in rows
+            )
+        yield from read_named_rows(self.columns, rows, labels)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:
@@ -251,10 +246,10 @@ def read_named_rows(
     """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
-    texts = [used[use] for use in _TEXTS & used.keys()]
+    texts = [used[use] for use in TEXTS & used.keys()]
     for line, row in rows:
         if not isinstance(row, dict):
-            yield Bad(line, "a JSON object", shown(row))
+            yield row if isinstance(row, Bad) else Bad(line, "a JSON object", shown(row))
             continue
         for column, names in numbered.items():
             try:
@@ -280,11 +275,11 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
     """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
-            if use in _LABELS:
+            if use in LABELS:
                 return Drop(line, f"no key {column!r} for the label")
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in _LABELS | _LISTS and not use.startswith(ONE_HOT):
+        if not is_text and use not in LABELS | _LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
     return columns.row(line, values)

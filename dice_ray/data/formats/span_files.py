@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from dice_ray.data.formats.base import READER, UNLABELLED, Bad, Drop, Guess, Labels, RowResult, Sample, TextReaderBranch
 from dice_ray.data.formats.json_rows import json_rows, not_cancelled
-from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, PlacedText, SpanSettings, guess_spans, of_line
-from dice_ray.data.formats.text import blocks, lines, unreadable
+from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, PlacedText, SpanSettings, guess_spans
+from dice_ray.data.formats.text import RowPlace, blocks, lines, unreadable
 from dice_ray.errors import shown
 
 _TEXTS: Final = ("text", "data", "sentence", "content", "tokenized_text", "tokens", "words", "sentences", "document")
@@ -109,6 +109,35 @@ def _span(value: Mapping[str, Any]) -> AnnotatedSpan | None:
     return AnnotatedSpan(start, end, type_, text if isinstance(text, str) else None)
 
 
+_Part: TypeAlias = tuple[RowPlace, str, str]
+"""The place, the id and the text of a part of a document."""
+
+
+def _parts_with_spans(document: str, parts: Sequence[_Part], spans: Sequence[AnnotatedSpan]) -> Iterator[PlacedText]:
+    """The parts that have a text or a span: a span's places are those in the document, with a character between parts.
+
+    A span is of the part that it begins in, or at the break before it; one that goes on in the next part is in pieces.
+    """
+    start, length = 0, len("\n".join(text for *_, text in parts))
+    for number, (place, id_, text) in enumerate(parts, start=1):
+        end = start + len(text)
+        own = [
+            span._replace(
+                start=max(0, span.start - start),
+                end=min(span.end, end) - start,
+                in_pieces=span.in_pieces or span.end > end,
+            )
+            for span in spans
+            if start - 1 <= span.start < end
+        ]
+        if number == len(parts):
+            # Those behind the text must not be lost: they make its last part a bad row.
+            own += [span for span in spans if span.start >= length]
+        if text.strip() or own:
+            yield PlacedText(place, id_, Annotated(text, own), document)
+        start = end + 1
+
+
 _BRAT_SPAN: Final = re.compile(r"T[0-9]+\t(\S+) ([0-9]+) ([0-9]+)((?:;[0-9]+ [0-9]+)*)(?:\t(.*))?")
 
 
@@ -122,19 +151,16 @@ def _brat_texts(folder: Path, encoding: str, labels: Labels) -> Iterator[PlacedT
         if labels == "read" and not annotations.is_file():
             yield Drop(path.name, "a text without annotations")
             continue
-        whole, spans, start = "".join(blocks(path, encoding)), list[AnnotatedSpan](), 0
+        whole, spans = "".join(blocks(path, encoding)), list[AnnotatedSpan]()
         for number, span in _brat_spans(lines(annotations, encoding)) if labels == "read" else ():
             if isinstance(span, AnnotatedSpan) and span.start < len(whole):
                 spans.append(span)
             else:  # none may be lost
                 expected = f"a span as `T1<tab>PER 0 4<tab>Anna`, within the {len(whole)} characters of {path.name}"
                 yield Bad(f"{annotations.name} line {number}", expected, shown(span))
-        for number, text in enumerate(whole.split("\n"), start=1):
-            of_text = of_line(spans, start, start + len(text))
-            if text.strip() or of_text:
-                place, id_ = f"{path.name} line {number}", f"{path.stem}.{number}"
-                yield PlacedText(place, id_, Annotated(text, of_text), path.stem)
-            start += len(text) + 1
+        numbered = enumerate(whole.split("\n"), start=1)
+        parts = [(f"{path.name} line {number}", f"{path.stem}.{number}", text) for number, text in numbered]
+        yield from _parts_with_spans(path.stem, parts, spans)
 
 
 def _brat_spans(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, AnnotatedSpan | str]]:
@@ -160,14 +186,14 @@ def _is_pubtator(path: Path, encoding: str) -> bool:
 
 def _pubtator_texts(path: Path, encoding: str) -> Iterator[PlacedText | Bad]:
     """Each title and abstract with its spans; in the file, places are those in both, with a character between them."""
-    article, texts, spans, bad = "", list[tuple[int, str, str]](), list[AnnotatedSpan](), list[Bad]()
+    article, parts, spans, bad = "", list[_Part](), list[AnnotatedSpan](), list[Bad]()
     for line, row in chain(lines(path, encoding), [(0, "")]):
         text, cells = _PUBTATOR_TEXT.match(row), row.split("\t")
         if not row.strip() or (text and text.group(1) != article):
-            yield from chain(_article(article, texts, spans), bad)
-            article, texts, spans, bad = text.group(1) if text else "", [], [], []
+            yield from chain(_parts_with_spans(article, parts, spans), bad)
+            article, parts, spans, bad = text.group(1) if text else "", [], [], []
         if text:
-            texts.append((line, text.group(2), text.group(3)))
+            parts.append((line, f"{article}.{text.group(2)}", text.group(3)))
         elif row.strip() and cells[0] != article:
             bad.append(Bad(line, f"an annotation of the article {article or 'above it'}", shown(row)))
         # Relations have names of types in place of numbers.
@@ -176,20 +202,6 @@ def _pubtator_texts(path: Path, encoding: str) -> Iterator[PlacedText | Bad]:
                 spans.append(AnnotatedSpan(int(cells[1]), int(cells[2]), cells[4].strip(), cells[3]))
             else:
                 bad.append(Bad(line, "article, start, end, text and type of a span, with tabs between", shown(row)))
-
-
-def _article(
-    article: str, texts: Sequence[tuple[int, str, str]], spans: Sequence[AnnotatedSpan]
-) -> Iterator[PlacedText]:
-    start, length = 0, len("\n".join(text for *_, text in texts))
-    # Those behind the text must not be lost: they make its last part a bad row.
-    beyond = [span for span in spans if span.start >= length]
-    for line, part, text in texts:
-        is_last = (line, part, text) == texts[-1]
-        of_text = of_line(spans, start, start + len(text)) + (beyond if is_last else [])
-        if text.strip() or of_text:
-            yield PlacedText(line, f"{article}.{part}", Annotated(text, of_text), article)
-        start += len(text) + 1
 
 
 class SpansConfig(SpanSettings, TextReaderBranch):

@@ -109,22 +109,6 @@ class SpanSettings(Settings):
         return Kept(place, record, tuple(dict.fromkeys(notes)), document or None)
 
 
-def of_line(spans: Sequence[AnnotatedSpan], start: int, end: int) -> list[AnnotatedSpan]:
-    """The spans that begin in a line, or at the line break before it, by their places in the line.
-
-    A span that goes on in the next line is in pieces.
-    """
-    return [
-        span._replace(
-            start=max(0, span.start - start),
-            end=min(span.end, end) - start,
-            in_pieces=span.in_pieces or span.end > end,
-        )
-        for span in spans
-        if start - 1 <= span.start < end
-    ]
-
-
 def _in_words(
     text: str | tuple[str, ...], words: Sequence[tuple[int, int]], spans: Sequence[AnnotatedSpan]
 ) -> tuple[list[WordSpan], list[str]]:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from dice_ray.data.formats.base import Bad, Labels, RowResult
-from dice_ray.data.formats.columns import Column
+from dice_ray.data.formats.columns import Column, UsedColumns
 from dice_ray.data.formats.span_files import ENDS, STARTS
 from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.formats.tags import TagKind, is_tag_set, tag_kind, tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
-from dice_ray.settings import Branch, Nested
+from dice_ray.settings import Nested
+
+_Row: TypeAlias = Mapping[str, str]
 
 
-class WordColumns(Branch):
+class WordColumns(UsedColumns):
     """A word and its tag in each row.
 
     Attributes:
@@ -28,55 +31,35 @@ class WordColumns(Branch):
     """
 
     name = "words"
+    record_type = TaggedRecord
+    uses = ("sentence", "word", "tag")
+
     sentence: Column = "Sentence #"
     word: Column = "Word"
     tag: Column = "Tag"
     tags: TagKind = "spans"
 
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        """The columns that a row must have, by their use."""
-        used = {"sentence": self.sentence, "word": self.word}
-        return used if labels == "ignored" else used | {"tag": self.tag}
-
-    def yields(self) -> type[Record]:
-        """The type of the records."""
-        return TaggedRecord
-
-    def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
+    def sentences(self, rows: Iterable[tuple[int, _Row | Bad]]) -> Iterator[RowResult]:
         """A result for each sentence; it is bad if one of its rows may be, as a bad row between two may be of either.
 
         Where sentences are given once, the row that begins one is known: a bad row before it is of the one before.
         """
-        start, known, is_given_once = 0, "", False
-        words: list[str] = []
-        tags: list[str] = []
-        bad: Bad | None = None
-        before: Bad | None = None  # directly before the sentence
-        last: Bad | None = None  # directly before this row
-
-        def ended() -> Iterator[RowResult]:
-            if spoilt := bad or (None if is_given_once else before):
+        is_given_once = False
+        checked = (
+            (line, Bad(line, "a word without line breaks (or `quoting: false`)", shown(row["word"])))
+            if isinstance(row, dict) and "\n" in row["word"]
+            else (line, row)
+            for line, row in rows
+        )
+        for sentence, before, within in _grouped(
+            checked, lambda row, first: row["sentence"] not in ("", first["sentence"] if first else "")
+        ):
+            is_given_once = is_given_once or any(not row["sentence"] for _, row in sentence)
+            if spoilt := within or (None if is_given_once else before):
                 yield spoilt
-            elif words:
-                yield tagged_record(start, words, tags or None, self.tags)
-
-        for line, row in rows:
-            if isinstance(row, dict) and "\n" in row["word"]:
-                row = Bad(line, "a word without line breaks (or `quoting: false`)", shown(row["word"]))
-            if isinstance(row, Bad):
-                bad, last = bad or row, row
-                continue
-            is_given_once = is_given_once or not row["sentence"]
-            if row["sentence"] not in ("", known):
-                yield from ended()
-                start, known, bad, before = line, row["sentence"], None, last
-                words, tags = [], []
-            last = None
-            start = start or line
-            words.append(row["word"])
-            if "tag" in row:
-                tags.append(row["tag"])
-        yield from ended()
+            elif sentence:
+                words, tags = [row["word"] for _, row in sentence], [row["tag"] for _, row in sentence if "tag" in row]
+                yield tagged_record(sentence[0][0], words, tags or None, self.tags)
 
     @classmethod
     def choose(cls, rows: Sequence[Mapping[Column, str]]) -> tuple[Nested, TagKind] | None:
@@ -103,7 +86,7 @@ class WordColumns(Branch):
         return {cls.name: settings | ({} if kind == "spans" else {"tags": kind})}, kind
 
 
-class SpanRows(SpanSettings, Branch):
+class SpanRows(SpanSettings, UsedColumns):
     """A text and one of its spans in each row; the rows of a text follow each other.
 
     Without a column of ids, a text that returns with other spans is malformed: each of its records would lack some.
@@ -117,6 +100,7 @@ class SpanRows(SpanSettings, Branch):
     """
 
     name = "span_rows"
+    uses = ("text", "start", "end", "label", "id")
 
     text: Column = "text"
     start: Column = "start"
@@ -124,46 +108,32 @@ class SpanRows(SpanSettings, Branch):
     label: Column = "label"
     id: Column | None = None
 
-    def used(self, labels: Labels = "read") -> dict[str, Column]:
-        """The columns that a row must have, by their use."""
-        uses = ("text", "id") if labels == "ignored" else ("text", "start", "end", "label", "id")
-        return {use: column for use in uses if (column := getattr(self, use)) is not None}
-
-    def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
+    def sentences(self, rows: Iterable[tuple[int, _Row | Bad]]) -> Iterator[RowResult]:
         """A result for each text; it is bad if one of its rows may be, as a bad row between two may be of either."""
-        first: tuple[int, Mapping[str, str]] | None = None
-        spans: list[AnnotatedSpan] = []
-        bad: Bad | None = None
-        last: Bad | None = None  # directly before this row
-        before: dict[int, int] = {}  # hashes of each text and of its spans
-
-        def ended() -> Iterator[RowResult]:
-            if bad is not None:
-                yield bad
-            elif first is not None:
-                line, row = first
-                if self.id is None and (known := hash(frozenset(spans))) != before.setdefault(hash(row["text"]), known):
-                    yield Bad(line, "the rows of a text one after the other, with all of its spans", shown(row["text"]))
-                    return
-                found = Annotated(row["text"], spans)
-                labels: Labels = "read" if "label" in row else "ignored"
-                yield self.span_record(line, row.get("id", str(line)), found, labels=labels)
-
-        for line, row in rows:
-            if isinstance(row, Bad):
-                bad, last = bad or row, row
+        known: dict[int, int] = {}  # hashes of each text and of its spans
+        for text, before, within in _grouped(
+            rows,
+            lambda row, first: not first or any(row[use] != first[use] for use in ("text", "id") if use in row),
+        ):
+            spans, bad = list[AnnotatedSpan](), within
+            for line, row in text:
+                if row.get("start", "").strip() or row.get("label", "").strip():
+                    start, end = (_whole(row[use]) for use in ("start", "end"))
+                    if start is not None and end is not None and row["label"].strip():
+                        spans.append(AnnotatedSpan(start, end, row["label"].strip()))
+                    elif bad is None or line < int(bad.place):
+                        bad = Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
+            if spoilt := before or bad:
+                yield spoilt
                 continue
-            if first is None or any(row[use] != first[1][use] for use in ("text", "id") if use in row):
-                yield from ended()
-                first, spans, bad = (line, row), [], last
-            last = None
-            if row.get("start", "").strip() or row.get("label", "").strip():
-                start, end = (_whole(row[use]) for use in ("start", "end"))
-                if start is None or end is None or not row["label"].strip():
-                    bad = bad or Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
-                else:
-                    spans.append(AnnotatedSpan(start, end, row["label"].strip()))
-        yield from ended()
+            if not text:
+                continue
+            line, row = text[0]
+            if self.id is None and (own := hash(frozenset(spans))) != known.setdefault(hash(row["text"]), own):
+                yield Bad(line, "the rows of a text one after the other, with all of its spans", shown(row["text"]))
+                continue
+            labels: Labels = "read" if "label" in row else "ignored"
+            yield self.span_record(line, row.get("id", str(line)), Annotated(row["text"], spans), labels=labels)
 
     @classmethod
     def choose(cls, rows: Sequence[Mapping[Column, str]]) -> Nested | None:
@@ -184,6 +154,30 @@ class SpanRows(SpanSettings, Branch):
         if not all(not place or place.removesuffix(".0").isdecimal() for place in places):
             return None
         return {use: column for use, column in found.items() if column != use or use == "id"}
+
+
+def _grouped(
+    rows: Iterable[tuple[int, _Row | Bad]], begins: Callable[[_Row, _Row | None], bool]
+) -> Iterator[tuple[list[tuple[int, _Row]], Bad | None, Bad | None]]:
+    """The rows of each record, the bad row directly before them, if any, and the first bad one among them.
+
+    `begins` decides whether a row begins a record, from the row and the first one of the record before. What stands
+    before the first record has no rows.
+    """
+    group: list[tuple[int, _Row]] = []
+    before: Bad | None = None
+    within: Bad | None = None
+    last: Bad | None = None  # directly before this row
+    for line, row in rows:
+        if isinstance(row, Bad):
+            within, last = within or row, row
+            continue
+        if begins(row, group[0][1] if group else None):
+            yield group, before, within
+            group, before, within = [], last, None
+        last = None
+        group.append((line, row))
+    yield group, before, within
 
 
 def _whole(cell: str) -> int | None:
