@@ -94,8 +94,7 @@ class Scores:
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
     def on_dev(self, decision: FittedDecision | None) -> Scores:
-        """The scores of dev itself: of the tuned ones `FittedDecision.on_dev` alone, as the others are of the items that
-        the decision was fitted to."""
+        """The scores of dev itself: of the tuned ones `FittedDecision.on_dev` alone, as the others would flatter."""
         if decision is None or math.isnan(decision.on_dev):
             return self
         untuned = {name: value for name, value in self.metrics.items() if not name.endswith("_tuned")}
