@@ -249,7 +249,8 @@ def compare(
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
-    The cells are those of one place; `items` has the counts of each test item by the id of a cell.
+    The cells are those of one data set, encoder and variant, the `place`; `items` has the counts of each test item by
+    the id of a cell.
     """
     latest = latest_cells(cells, metric)
     is_control = tag_values(latest, schema.CONTROL).notna()

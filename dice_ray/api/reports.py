@@ -168,7 +168,7 @@ def ruling(made: Report, requirement: str) -> Ruling:
         made: Its report.
         requirement: `better`: an arm is shown to be better than the baseline. `different`: an arm is shown to be better
             or worse. `not-worse:MARGIN`: every arm is shown to be worse by less than the margin, in points of the
-            metric; without a margin, by less than the study's `care`.
+            metric (without a margin, the study's `care`), collapses no more often, and has no failed runs.
 
     Raises:
         InputError: There is no such requirement, or it cannot be asked of this report.

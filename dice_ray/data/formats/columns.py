@@ -27,7 +27,7 @@ _ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|
 """A text in an array as NumPy writes it, or what stands for a missing one, or for those left out of a long array."""
 _ARRAY: Final = re.compile(rf"\[(?:{_ITEM.pattern})(?:\s+(?:{_ITEM.pattern}))+\]")
 LABELS: Final = frozenset(["label", "tag", "tags", "spans", "answers", "start", "end"])
-"""The uses of columns of labels."""
+"""The uses of columns of labels, which files to predict need not have."""
 TEXTS: Final = frozenset(["text", "first", "second"])
 """The uses of columns whose null is an empty text; a question must have both of its texts."""
 Column: TypeAlias = int | str
@@ -38,7 +38,7 @@ class UsedColumns(Branch):
     """Which columns of one or several rows make a record.
 
     Attributes:
-        uses: The fields that name a column, or none.
+        uses: The fields that name a column, where they are not None.
     """
 
     record_type: ClassVar[type[Record]]

@@ -243,7 +243,7 @@ def read_named_rows(
     labels: Labels = "read",
     classes: _ClassNames | None = None,
 ) -> Iterator[RowResult]:
-    """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
+    """The results of numbered rows with named columns, or `Bad`; class numbers become the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
     texts = [used[use] for use in TEXTS & used.keys()]

@@ -113,7 +113,7 @@ class SpanRows(SpanSettings, UsedColumns):
         known: dict[int, int] = {}  # hashes of each text and of its spans
         for text, before, within in _grouped(
             rows,
-            lambda row, first: not first or any(row[use] != first[use] for use in ("text", "id") if use in row),
+            lambda row, first: first is None or any(row[use] != first[use] for use in ("text", "id") if use in row),
         ):
             spans, bad = list[AnnotatedSpan](), within
             for line, row in text:
@@ -121,7 +121,7 @@ class SpanRows(SpanSettings, UsedColumns):
                     start, end = (_whole(row[use]) for use in ("start", "end"))
                     if start is not None and end is not None and row["label"].strip():
                         spans.append(AnnotatedSpan(start, end, row["label"].strip()))
-                    elif bad is None or line < int(bad.place):
+                    elif bad is None or line < int(bad.place):  # the first of both kinds of bad rows
                         bad = Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
             if spoilt := before or bad:
                 yield spoilt
@@ -161,8 +161,8 @@ def _grouped(
 ) -> Iterator[tuple[list[tuple[int, _Row]], Bad | None, Bad | None]]:
     """The rows of each record, the bad row directly before them, if any, and the first bad one among them.
 
-    `begins` decides whether a row begins a record, from the row and the first one of the record before. What stands
-    before the first record has no rows.
+    `begins` decides whether a row begins a record, from the row and the first one of the record before. The first group
+    has the rows before any that begins a record, often none.
     """
     group: list[tuple[int, _Row]] = []
     before: Bad | None = None
