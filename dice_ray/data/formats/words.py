@@ -121,7 +121,7 @@ class SpanRows(SpanSettings, UsedColumns):
                     start, end = (_whole(row[use]) for use in ("start", "end"))
                     if start is not None and end is not None and row["label"].strip():
                         spans.append(AnnotatedSpan(start, end, row["label"].strip()))
-                    elif bad is None or line < int(bad.place):  # the first of both kinds of bad rows
+                    elif bad is None:
                         bad = Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
             if spoilt := before or bad:
                 yield spoilt
