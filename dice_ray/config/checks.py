@@ -33,9 +33,9 @@ def check(config: RunConfig) -> list[Problem]:
         expected = " or ".join(kind.__name__ for kind in task.records)
         must = f"must yield what task {task.name} reads, {expected}"
         problems.append(Problem("data.source", must, record.__name__))
-    for link in sorted(task.links() - config.loss.links()):
+    for link in sorted(task.links() - {*config.loss.supported}):
         losses = branches_of(LossConfig).items()
-        supporting = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.links()]
+        supporting = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.supported]
         must = f"must take the {link} link of task {task.name}"
         if link == "position":
             must += f" (task.{task.name}.formulation=token has another, which every loss takes)"
@@ -115,7 +115,7 @@ def unfit(config: RunConfig, facts: Sequence[TermFacts]) -> frozenset[str]:
     """The losses whose defaults do not fit the task, and the path of label smoothing where it predicts positions."""
 
     def fits(loss: LossBranch) -> bool:
-        return config.task.links() <= loss.links() and not any(loss.problems(term, "") for term in facts)
+        return config.task.links() <= {*loss.supported} and not any(loss.problems(term, "") for term in facts)
 
     losses = {name: each for name, each in branches_of(LossConfig).items() if each is not CustomConfig}
     unfit = {name for name, each in losses.items() if issubclass(each, LossBranch) and not fits(each())}

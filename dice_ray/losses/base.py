@@ -132,11 +132,6 @@ class LossBranch(Branch, ABC):
     use: ClassVar[str]
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid")
 
-    @classmethod
-    def links(cls) -> frozenset[Link]:
-        """The links that this loss supports."""
-        return frozenset(cls.supported)
-
     @abstractmethod
     def build(self, facts: TermFacts) -> Loss:
         """The loss of one term."""

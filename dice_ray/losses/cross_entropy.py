@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from torch import Tensor
 
 from dice_ray.errors import Problem
-from dice_ray.losses.base import Group, ItemLoss, LossBranch
+from dice_ray.losses.base import ItemLoss, LossBranch
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
 from dice_ray.losses.weighting import ClassWeightedLoss, LgConfig, WeightedConfig, Weighting
@@ -44,16 +44,16 @@ class CrossEntropyConfig(LossBranch):
         label_smoothing: The share s of each label that is spread over all classes: y is (1 - s) y + s/C.
     """
 
-    name: ClassVar[str] = "cross_entropy"
-    group: ClassVar[Group] = "baseline and smoothing"
-    formula: ClassVar[str] = "-y log p"
-    source: ClassVar[str] = "eq. 1"
-    section: ClassVar[str] = "3.2"
-    use: ClassVar[str] = (
+    name = "cross_entropy"
+    group = "baseline and smoothing"
+    formula = "-y log p"
+    source = "eq. 1"
+    section = "3.2"
+    use = (
         "The baseline of every comparison. With rare positives, try model.head_bias=prior and the tuned threshold "
         "before another loss. label_smoothing (Szegedy et al. 2016) is a control."
     )
-    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    supported = ("softmax", "sigmoid", "position")
     label_smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
@@ -73,12 +73,12 @@ class WeightedCrossEntropyConfig(WeightedConfig):
         weighting: The class weights a_t.
     """
 
-    name: ClassVar[str] = "weighted_cross_entropy"
-    group: ClassVar[Group] = "reweighting"
-    formula: ClassVar[str] = "-a_t y log p"
-    source: ClassVar[str] = "eq. 2"
-    section: ClassVar[str] = "3.2"
-    use: ClassVar[str] = "Rare classes should weigh more than frequent ones: recall rises, and precision falls."
+    name = "weighted_cross_entropy"
+    group = "reweighting"
+    formula = "-a_t y log p"
+    source = "eq. 2"
+    section = "3.2"
+    use = "Rare classes should weigh more than frequent ones: recall rises, and precision falls."
     weighting: Weighting = LgConfig()
 
     def unweighted(self, facts: TermFacts) -> CrossEntropyLoss:
@@ -98,11 +98,11 @@ class MajorityOrMinorityConfig(LossBranch):
         weight: The factor of the term over the items of the majority class.
     """
 
-    name: ClassVar[str] = "majority_or_minority"
-    group: ClassVar[Group] = "reweighting"
-    formula: ClassVar[str] = "-(1 + weight [y is of the majority class]) y log p"
-    source: ClassVar[str] = "Nemoto et al. 2024, arXiv 2401.11431"
-    use: ClassVar[str] = (
+    name = "majority_or_minority"
+    group = "reweighting"
+    formula = "-(1 + weight [y is of the majority class]) y log p"
+    source = "Nemoto et al. 2024, arXiv 2401.11431"
+    use = (
         "Tags, where too many tokens of the background are taken for entities: precision rises. It weighs the most "
         "frequent class more, the opposite of weighted_cross_entropy."
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from dice_ray.errors import ConfigError, InputError, LossInputError, Problem, UnknownNameError
-from dice_ray.losses.base import Group, Loss, LossBranch, mean
+from dice_ray.losses.base import Loss, LossBranch, mean
 from dice_ray.losses.items import Items
 from dice_ray.user_code import Address, load
 
@@ -75,12 +75,12 @@ class CustomConfig(LossBranch):
     'my_package.losses:build'
     """
 
-    name: ClassVar[str] = "custom"
-    group: ClassVar[Group] = "own"
-    formula: ClassVar[str] = "what target builds or computes"
-    source: ClassVar[str] = "a file or package of your own"
-    use: ClassVar[str] = "A loss of your own."
-    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    name = "custom"
+    group = "own"
+    formula = "what target builds or computes"
+    source = "a file or package of your own"
+    use = "A loss of your own."
+    supported = ("softmax", "sigmoid", "position")
     target: Annotated[Address, Field(pattern=r"^.+:\w+$", description="module:function or file.py:function")]
     form: Literal["builder", "function"] = "builder"
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
@@ -10,15 +11,13 @@ from pydantic import Field
 from torch import Tensor
 
 from dice_ray.errors import Problem
-from dice_ray.losses.base import Group, Loss, LossBranch, item_sums, mean
+from dice_ray.losses.base import Loss, LossBranch, item_sums, mean
 from dice_ray.losses.overlap import Form, item_losses, set_sums
 from dice_ray.losses.probability import target_log_prob
 
 if TYPE_CHECKING:
     from dice_ray.losses.items import Items
     from dice_ray.terms import Link, TermFacts
-
-_Scope = Literal["batch", "example"]
 
 
 class SetConfig(LossBranch):
@@ -30,13 +29,17 @@ class SetConfig(LossBranch):
             labels of a multi-label term share one ratio, or with `per_label` have one each, of which it is the mean.
     """
 
-    group: ClassVar[Group] = "overlap"
+    group = "overlap"
     classes: Literal["foreground", "all"] = "foreground"
     average: Literal["per_class", "pooled", "per_label"] = "per_class"
 
     @property
     def is_item_mean(self) -> bool:
         return False
+
+    @abstractmethod
+    def form(self) -> Form:
+        """The constants of the coefficient."""
 
     def can_mine(self, facts: TermFacts) -> bool:
         return facts.link != "position"
@@ -69,7 +72,7 @@ class ScopedConfig(SetConfig):
     """
 
     # Footnote 3 of the paper sums over a set, its eq. 7 forms one ratio for each item, and its code does either.
-    scope: _Scope = "batch"
+    scope: Literal["batch", "example"] = "batch"
     # On WNUT17, linear dice and Tversky with gamma 1 per class predicted no entity at all (F1 0, cross entropy 53.0).
     gamma: Annotated[float, Field(ge=0)] = Field(
         default_factory=lambda fields: 1.0 if fields["scope"] == "example" else 0.01,
@@ -80,10 +83,6 @@ class ScopedConfig(SetConfig):
     def is_item_mean(self) -> bool:
         return self.scope == "example"
 
-    @abstractmethod
-    def form(self) -> Form:
-        """The constants of the coefficient."""
-
 
 class DiceConfig(ScopedConfig):
     """1 - (2py + gamma)/(p^2 + y^2 + gamma), squared (eq. 7); linear: p + y below (eq. 6).
@@ -92,11 +91,11 @@ class DiceConfig(ScopedConfig):
         denominator: Whether p and y are squared in the denominator.
     """
 
-    name: ClassVar[str] = "dice"
-    formula: ClassVar[str] = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
-    source: ClassVar[str] = "eq. 7 (squared), eq. 6 (linear)"
-    section: ClassVar[str] = "3.3"
-    use: ClassVar[str] = (
+    name = "dice"
+    formula = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
+    source = "eq. 7 (squared), eq. 6 (linear)"
+    section = "3.3"
+    use = (
         "The score is F1 and positives are rare. Prefer batch scope: in example scope with gamma 1, eq. 7 as printed, "
         "runs often predict one class only."
     )
@@ -106,7 +105,7 @@ class DiceConfig(ScopedConfig):
         return DiceLoss(self, facts.link, facts.background, self.num_labels(facts))
 
     def form(self) -> Form:
-        return Form(self.gamma, top=2, a=1, b=0, c=1, power=2 if self.denominator == "squared" else 1)
+        return _dice_form(self)
 
 
 class SelfAdjustingDiceConfig(ScopedConfig):
@@ -119,11 +118,11 @@ class SelfAdjustingDiceConfig(ScopedConfig):
             p = 1/(1+decay); `stopped` treats the weight as a constant.
     """
 
-    name: ClassVar[str] = "self_adjusting_dice"
-    formula: ClassVar[str] = "u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma); squared: u^2 + y^2"
-    source: ClassVar[str] = "eq. 11 (linear)"
-    section: ClassVar[str] = "3.4"
-    use: ClassVar[str] = (
+    name = "self_adjusting_dice"
+    formula = "u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma); squared: u^2 + y^2"
+    source = "eq. 11 (linear)"
+    section = "3.4"
+    use = (
         "As dice, with easy items weighed less by (1-p)^decay. Keep decay small: with decay 1, eq. 11 as printed, "
         "runs often predict one class only."
     )
@@ -143,8 +142,7 @@ class SelfAdjustingDiceConfig(ScopedConfig):
         return problems
 
     def form(self) -> Form:
-        power = 2 if self.denominator == "squared" else 1
-        return Form(self.gamma, 2, 1, 0, 1, power, decay=self.decay, is_stopped=self.decay_gradient == "stopped")
+        return replace(_dice_form(self), decay=self.decay, is_stopped=self.decay_gradient == "stopped")
 
 
 class DiceCEConfig(SetConfig):
@@ -156,12 +154,10 @@ class DiceCEConfig(SetConfig):
         denominator: Whether p and y are squared in the denominator.
     """
 
-    name: ClassVar[str] = "dice_ce"
-    formula: ClassVar[str] = "cross_entropy + weight x dice, scope batch"
-    source: ClassVar[str] = "nnU-Net, Isensee et al. 2021"
-    use: ClassVar[str] = (
-        "The aim is that of dice, with the gradient of cross-entropy in each item, so that runs collapse less easily."
-    )
+    name = "dice_ce"
+    formula = "cross_entropy + weight x dice, scope batch"
+    source = "nnU-Net, Isensee et al. 2021"
+    use = "The aim is that of dice, with the gradient of cross-entropy in each item, so that runs collapse less easily."
     # The factor of nnU-Net; not measured here.
     weight: Annotated[float, Field(gt=0)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 0.01
@@ -170,22 +166,25 @@ class DiceCEConfig(SetConfig):
     def build(self, facts: TermFacts) -> DiceCELoss:
         return DiceCELoss(self, facts.link, facts.background, self.num_labels(facts))
 
+    def form(self) -> Form:
+        return _dice_form(self)
+
 
 class SetLoss(Loss):
     """1 - coefficient of overlap (see `overlap.py`): of the step in batch scope, of each item in example scope."""
 
-    defaults: ClassVar[type[ScopedConfig]]
+    defaults: ClassVar[type[SetConfig]]
 
     def __init__(
         self,
-        config: ScopedConfig | None = None,
+        config: SetConfig | None = None,
         link: Link = "softmax",
         background: int | None = None,
         num_labels: int = 1,
     ) -> None:
         super().__init__(link)
         assert link != "position", "the overlap is one of classes, and positions are none"
-        config = config or self.defaults()
+        self.config = config = config or self.defaults()
         self.form, self.is_item_mean = config.form(), config.is_item_mean
         self.with_background, self.is_pooled = config.classes == "all", config.average == "pooled"
         self.background, self.num_labels = background, num_labels
@@ -247,7 +246,7 @@ class SelfAdjustingDiceLoss(SetLoss):
     defaults = SelfAdjustingDiceConfig
 
 
-class DiceCELoss(Loss):
+class DiceCELoss(SetLoss):
     """Cross entropy + weight x dice in batch scope: either has a gradient where that of the other vanishes.
 
     `logits_NC` or `logits_N`, `targets_N`. A class without items in the step adds nothing to the cross entropy and has
@@ -259,20 +258,15 @@ class DiceCELoss(Loss):
     1.0931
     """
 
-    def __init__(
-        self,
-        config: DiceCEConfig | None = None,
-        link: Link = "softmax",
-        background: int | None = None,
-        num_labels: int = 1,
-    ) -> None:
-        super().__init__(link)
-        config = config or DiceCEConfig()
-        shared = config.model_dump(exclude={"weight"})
-        self.weight, self.dice = config.weight, DiceLoss(DiceConfig(**shared), link, background, num_labels)
+    defaults = DiceCEConfig
+    config: DiceCEConfig
 
     def sums(self, items: Items) -> Tensor:
-        return torch.cat((item_sums(-target_log_prob(items), items.valid), self.dice.sums(items)))
+        return torch.cat((item_sums(-target_log_prob(items), items.valid), super().sums(items)))
 
     def value(self, statistics: Tensor) -> Tensor:
-        return mean(statistics[:2]) + self.weight * self.dice.value(statistics[2:])
+        return mean(statistics[:2]) + self.config.weight * super().value(statistics[2:])
+
+
+def _dice_form(config: DiceConfig | SelfAdjustingDiceConfig | DiceCEConfig) -> Form:
+    return Form(config.gamma, top=2, a=1, b=0, c=1, power=2 if config.denominator == "squared" else 1)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import Group, ItemLoss, LossBranch
+from dice_ray.losses.base import ItemLoss, LossBranch
 from dice_ray.losses.focal import focal
 from dice_ray.losses.items import Items
 
 if TYPE_CHECKING:
-    from dice_ray.terms import Link, TermFacts
+    from dice_ray.terms import TermFacts
 
 
 class DistributionBalancedConfig(LossBranch):
@@ -33,18 +33,18 @@ class DistributionBalancedConfig(LossBranch):
         gamma: The exponent of the factor that down-weights easy items, as in focal loss; 0 is none.
     """
 
-    name: ClassVar[str] = "distribution_balanced"
-    group: ClassVar[Group] = "reweighting"
-    formula: ClassVar[str] = (
+    name = "distribution_balanced"
+    group = "reweighting"
+    formula = (
         "-r (y (1-p)^gamma log p + (1-y)/scale q^gamma log(1-q)), p = sigmoid(z - v), q = sigmoid(scale (z - v)), "
         "r = floor + sigmoid(slope (s - center))"
     )
-    source: ClassVar[str] = "Wu et al. 2020, arXiv 2007.09654; for texts Huang et al. 2021, arXiv 2109.04712"
-    use: ClassVar[str] = (
+    source = "Wu et al. 2020, arXiv 2007.09654; for texts Huang et al. 2021, arXiv 2109.04712"
+    use = (
         "Texts with several labels, of which some are rare and appear beside frequent ones. Only for heads with "
         "one logit per label."
     )
-    supported: ClassVar[tuple[Link, ...]] = ("sigmoid",)
+    supported = ("sigmoid",)
     # The values of Huang et al. for Reuters and PubMed.
     floor: Annotated[float, Field(ge=0)] = 0.1
     slope: Annotated[float, Field(gt=0)] = 10.0

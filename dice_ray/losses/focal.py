@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import Group, ItemLoss
+from dice_ray.losses.base import ItemLoss
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import target_log_prob
 from dice_ray.losses.weighting import WeightedConfig
@@ -26,15 +26,13 @@ class FocalConfig(WeightedConfig):
         gamma: The exponent of the factor that down-weights easy items; 0 is cross-entropy.
     """
 
-    name: ClassVar[str] = "focal"
-    group: ClassVar[Group] = "focusing"
-    formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
-    source: ClassVar[str] = "Lin et al. 2017; Table 2"
-    section: ClassVar[str] = "3.4"
-    use: ClassVar[str] = (
-        "Many items are easy and hide the hard ones: a larger gamma weighs easy items less. gamma 0 is cross-entropy."
-    )
-    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    name = "focal"
+    group = "focusing"
+    formula = "-a_t y (1-p)^gamma log p"
+    source = "Lin et al. 2017; Table 2"
+    section = "3.4"
+    use = "Many items are easy and hide the hard ones: a larger gamma weighs easy items less. gamma 0 is cross-entropy."
+    supported = ("softmax", "sigmoid", "position")
     gamma: Annotated[float, Field(ge=0)] = 2.0
 
     def unweighted(self, facts: TermFacts) -> FocalLoss:
@@ -50,15 +48,15 @@ class AsymmetricConfig(WeightedConfig):
         margin: Negatives with a probability below it have no loss.
     """
 
-    name: ClassVar[str] = "asymmetric"
-    group: ClassVar[Group] = "focusing"
-    formula: ClassVar[str] = "a_t (-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q)), q = max(p - margin, 0)"
-    source: ClassVar[str] = "Ridnik et al. 2021"
-    use: ClassVar[str] = (
+    name = "asymmetric"
+    group = "focusing"
+    formula = "a_t (-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q)), q = max(p - margin, 0)"
+    source = "Ridnik et al. 2021"
+    use = (
         "Labels that are mostly absent, as in texts with several labels: easy negatives are ignored. Only for heads "
         "with one logit per label."
     )
-    supported: ClassVar[tuple[Link, ...]] = ("sigmoid",)
+    supported = ("sigmoid",)
     # The defaults of the publication; not measured here.
     gamma_pos: Annotated[float, Field(ge=0)] = 0.0
     gamma_neg: Annotated[float, Field(ge=0)] = 4.0
@@ -75,12 +73,12 @@ class PolyConfig(WeightedConfig):
         epsilon: The factor of 1-p; 0 is cross-entropy, below 0 easy items weigh less, as in focal loss.
     """
 
-    name: ClassVar[str] = "poly"
-    group: ClassVar[Group] = "focusing"
-    formula: ClassVar[str] = "a_t (-y log p + epsilon y (1-p))"
-    source: ClassVar[str] = "Leng et al. 2022, arXiv 2204.12511"
-    use: ClassVar[str] = "A control: one more parameter on cross-entropy, which does not look at class frequencies."
-    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
+    name = "poly"
+    group = "focusing"
+    formula = "a_t (-y log p + epsilon y (1-p))"
+    source = "Leng et al. 2022, arXiv 2204.12511"
+    use = "A control: one more parameter on cross-entropy, which does not look at class frequencies."
+    supported = ("softmax", "sigmoid", "position")
     # As in the paper's listing; its experiments search from -1 to 6.
     epsilon: Annotated[float, Field(ge=-1)] = 1.0
 

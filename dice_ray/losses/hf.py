@@ -47,8 +47,8 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
         2
     """
     mining = mining or MiningConfig()
-    if facts.link == "position" or facts.link not in config.links():
-        known = tuple(sorted(config.links() - {"position"}))
+    if facts.link == "position" or facts.link not in config.supported:
+        known = tuple(sorted({*config.supported} - {"position"}))
         raise ConfigError([Problem("facts.link", f"must be one that {config.name} takes", facts.link, known=known)])
     problems = [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]
     if after := getattr(config, "reweight_after", 0.0):

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dice_ray.errors import Problem
-from dice_ray.losses.base import Group, Loss, LossBranch
+from dice_ray.losses.base import Loss, LossBranch
 from dice_ray.losses.items import Items
 from dice_ray.losses.reduction import in_slots
 
@@ -25,18 +25,15 @@ if TYPE_CHECKING:
 class ListwiseConfig(LossBranch):
     """log(1 + sum over negatives j of exp(z_j - z_i)), averaged over the positives i of a step."""
 
-    name: ClassVar[str] = "listwise"
-    group: ClassVar[Group] = "ranking"
-    formula: ClassVar[str] = "mean over positives i of log(1 + sum over negatives j of exp(z_j - z_i))"
-    source: ClassVar[str] = "softmax loss of ranking: Cao et al. 2007, Bruch et al. 2019"
-    use: ClassVar[str] = (
+    name = "listwise"
+    group = "ranking"
+    formula = "mean over positives i of log(1 + sum over negatives j of exp(z_j - z_i))"
+    source = "softmax loss of ranking: Cao et al. 2007, Bruch et al. 2019"
+    use = (
         "Two classes or several labels, of which only the order counts (PR-AUC, the first alerts of a list). It "
         "does not learn probabilities: calibrate, or use a tuned threshold."
     )
-
-    @property
-    def is_item_mean(self) -> bool:
-        return False
+    is_item_mean: ClassVar[bool] = False
 
     def can_mine(self, facts: TermFacts) -> bool:
         return False

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from dice_ray.losses.base import Group
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
 from dice_ray.losses.weighting import WeightedConfig
@@ -26,13 +25,11 @@ class LogitAdjustedConfig(WeightedConfig):
         tau: The factor of the log prior; 0 is cross-entropy.
     """
 
-    name: ClassVar[str] = "logit_adjusted"
-    group: ClassVar[Group] = "margins"
-    formula: ClassVar[str] = "-a_t y log softmax(z + tau log prior)"
-    source: ClassVar[str] = "Menon et al. 2021"
-    use: ClassVar[str] = (
-        "Each class counts the same in the score (macro F1, balanced accuracy) and class frequencies differ."
-    )
+    name = "logit_adjusted"
+    group = "margins"
+    formula = "-a_t y log softmax(z + tau log prior)"
+    source = "Menon et al. 2021"
+    use = "Each class counts the same in the score (macro F1, balanced accuracy) and class frequencies differ."
     # The value that the publication derives; not measured here.
     tau: Annotated[float, Field(ge=0)] = 1.0
 
@@ -48,11 +45,11 @@ class VectorScalingConfig(WeightedConfig):
         tau: The factor of the log prior; 0 is class-dependent temperature (CDT, Ye et al. 2020).
     """
 
-    name: ClassVar[str] = "vector_scaling"
-    group: ClassVar[Group] = "margins"
-    formula: ClassVar[str] = "-a_t y log softmax(z Delta + tau log prior), Delta_j = (n_j / max n)^gamma"
-    source: ClassVar[str] = "Kini et al. 2021, arXiv 2103.01550"
-    use: ClassVar[str] = (
+    name = "vector_scaling"
+    group = "margins"
+    formula = "-a_t y log softmax(z Delta + tau log prior), Delta_j = (n_j / max n)^gamma"
+    source = "Kini et al. 2021, arXiv 2103.01550"
+    use = (
         "As logit_adjusted, where training goes on after all items are classified well: there the factors of the "
         "logits, not the shifts, decide the margins."
     )
@@ -71,11 +68,11 @@ class LdamConfig(WeightedConfig):
         margin: The margin of the rarest class, in units of the logits; 0 is weighted cross-entropy.
     """
 
-    name: ClassVar[str] = "ldam"
-    group: ClassVar[Group] = "margins"
-    formula: ClassVar[str] = "-a_t y log softmax(z - m_t y), m_t = margin (min n / n_t)^(1/4)"
-    source: ClassVar[str] = "Cao et al. 2019, arXiv 1906.07413"
-    use: ClassVar[str] = (
+    name = "ldam"
+    group = "margins"
+    formula = "-a_t y log softmax(z - m_t y), m_t = margin (min n / n_t)^(1/4)"
+    source = "Cao et al. 2019, arXiv 1906.07413"
+    use = (
         "Rare classes are learnt by heart, and found too seldom in new items. The paper's LDAM-DRW is "
         "weighting=effective_number with reweight_after=0.8."
     )

@@ -34,7 +34,7 @@ from torch import Tensor
 from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.probability import softmax
 
-LEAST, MOST = 1e-20, 1e20
+_LEAST, _MOST = 1e-20, 1e20
 """Between which the sum of exp(z), and 1 - p, have all their digits in fp32 without the maximum being subtracted."""
 
 
@@ -280,14 +280,14 @@ def _small_without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tenso
     """
     p_NC = logits_NC.to(torch.promote_types(logits_NC.dtype, torch.float32)).exp()
     sum_N1 = p_NC.sum(-1, keepdim=True)
-    if not (sum_N1.amin() > LEAST and sum_N1.amax() < MOST):
+    if not (sum_N1.amin() > _LEAST and sum_N1.amax() < _MOST):
         return None
     p_NC *= sum_N1.reciprocal()
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype)
     label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).long()
     top_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, torch.zeros_like(top_N1)).sum(-1, keepdim=True)
-    if rest_N1.amin() < LEAST:
+    if rest_N1.amin() < _LEAST:
         return None
     return label_N1, p_NC, p_NC, rest_N1, top_N1, rest_N1.log()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
@@ -22,11 +22,11 @@ class TverskyConfig(ScopedConfig):
         beta: The weight of false negatives; default 1 - alpha.
     """
 
-    name: ClassVar[str] = "tversky"
-    formula: ClassVar[str] = "1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma)"
-    source: ClassVar[str] = "eq. 9"
-    section: ClassVar[str] = "3.3"
-    use: ClassVar[str] = (
+    name = "tversky"
+    formula = "1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma)"
+    source = "eq. 9"
+    section = "3.3"
+    use = (
         "False positives and false negatives cost differently: alpha weighs the former, beta the latter; alpha below "
         "0.5 raises recall."
     )

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import torch
 from pydantic import Field
@@ -94,7 +94,7 @@ class LgConfig(_WeightingBranch):
             the ratio at the given k. So a search of it tries strong and weak weights alike, for any counts.
     """
 
-    name: ClassVar[str] = "lg"
+    name = "lg"
     # The paper wants a_t between 0 and 1; with k = 1 it exceeds 1 for a class with less than a tenth of the items.
     k: float = 1.0
     strength: Annotated[float, Field(ge=0.05, le=1)] = 1.0
@@ -135,7 +135,7 @@ class LgConfig(_WeightingBranch):
 class InverseConfig(_WeightingBranch):
     """a_t = n / (C n_t): inverse class frequency, 1 for balanced classes."""
 
-    name: ClassVar[str] = "inverse"
+    name = "inverse"
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(sum(counts) / (len(counts) * count) for count in counts)
@@ -148,7 +148,7 @@ class EffectiveNumberConfig(_WeightingBranch):
         beta: 0 weights all classes alike; close to 1, the weights are inverse to the counts.
     """
 
-    name: ClassVar[str] = "effective_number"
+    name = "effective_number"
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.999
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
@@ -165,7 +165,7 @@ class GivenWeightsConfig(_WeightingBranch):
         weights: The weight of each class that is named.
     """
 
-    name: ClassVar[str] = "given"
+    name = "given"
     weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1, description="must be given")]
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:

@@ -44,7 +44,7 @@ def functions(shape: tuple[int, int], is_labels: bool) -> dict[str, _Function]:
     for name in branches_of(LossConfig):
         for form in FORMS.get(name, [{}]) if name != "custom" else ():
             config = load({name: form})
-            if facts.link in config.links() and not config.problems(facts, "loss"):
+            if facts.link in config.supported and not config.problems(facts, "loss"):
                 found[" ".join([name, *map(str, form.values())])] = config.build(facts)
     return found
 

@@ -104,7 +104,7 @@ CASES = {
     for index, form in enumerate(FORMS.get(name, [{}]))
     for config in [load({name: form})]
     for term, facts in TERMS.items()
-    if facts.link in config.links() and not config.problems(facts, "loss")
+    if facts.link in config.supported and not config.problems(facts, "loss")
 }
 
 

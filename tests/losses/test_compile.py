@@ -53,7 +53,7 @@ CASES = [
     pytest.param(config, term, mining, id=f"{config.name} {config} {term} mining={mining:g}")
     for config in configs()
     for term, facts in TERMS.items()
-    if facts.link in config.links() and not config.problems(facts, "loss")
+    if facts.link in config.supported and not config.problems(facts, "loss")
     for mining in ((0.0, 1.0) if config.can_mine(facts) and config.name in ("focal", "dice") else (0.0,))
 ]
 
