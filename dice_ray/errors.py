@@ -111,11 +111,8 @@ def cut(message: str) -> str:
     >>> cut("there is no file \x1b[31m.csv")
     'there is no file \\x1b[31m.csv'
     """
-    if not message.isprintable():
-        message = "".join(
-            letter if letter.isprintable() or letter in "\n\t" else _escaped(letter) for letter in message
-        )
-    words = _LONG_WORD.sub(lambda word: f"{word[0][: _LONGEST_WORD // 2]}... ({len(word[0])} characters)", message)
+    printable = _printable(message, besides="\n\t")
+    words = _LONG_WORD.sub(lambda word: f"{word[0][: _LONGEST_WORD // 2]}... ({len(word[0])} characters)", printable)
     lines = (line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..." for line in words.split("\n"))
     return "\n".join(lines)
 
@@ -126,12 +123,14 @@ def one_line(text: object) -> str:
     >>> one_line("two\nlines \x1b[31m")
     'two lines \\x1b[31m'
     """
-    return "".join(letter if letter.isprintable() else _escaped(letter) for letter in " ".join(str(text).split()))
+    return _printable(" ".join(str(text).split()))
 
 
-def _escaped(letter: str) -> str:
-    """A character that cannot be printed, as Python would write it in a string."""
-    return letter.encode("unicode_escape").decode()
+def _printable(text: str, besides: str = "") -> str:
+    """The text with other characters as Python would write them in a string."""
+    return "".join(
+        each if each.isprintable() or each in besides else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def first_line(error: BaseException) -> str:

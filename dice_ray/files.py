@@ -133,11 +133,7 @@ def sealed(line: str) -> str:
 
 
 def unsealed(line: str) -> str:
-    """The line without its checksum.
-
-    Raises:
-        ValueError: It was damaged.
-    """
+    """The line without its checksum; raises a ValueError if it was damaged."""
     if (seal := _LINE.search(line)) is None:
         return line
     return _checked(line[: seal.start()] + "}", seal[1])
@@ -149,11 +145,7 @@ def sealed_text(text: str) -> str:
 
 
 def unsealed_text(text: str) -> str:
-    """The text without its checksum.
-
-    Raises:
-        ValueError: It was changed.
-    """
+    """The text without its checksum; raises a ValueError if it was changed."""
     if (seal := _TEXT.match(text)) is None:
         return text
     return _checked(text[seal.end() :], seal[1])

@@ -21,11 +21,10 @@ _REDIRECTED: list[tuple[int, Path]] = []
 
 @contextmanager
 def quiet(*loggers: str, bars: tuple[Callable[[], object], Callable[[], object]] | None = None) -> Iterator[None]:
-    """Let libraries log errors alone during the block.
+    """Let libraries with these loggers log errors alone during the block.
 
-    Args:
-        loggers: Their loggers. A library sets the level of its logger as it is imported, so it must be imported before.
-        bars: What hides the progress bars of a library, and what shows them again; None where they stay as they are.
+    A library sets the level of its logger as it is imported, so it must be imported before. `bars` are what hides the
+    progress bars of a library, and what shows them again.
     """
     with ExitStack() as stack:
         for logger in map(logging.getLogger, loggers):

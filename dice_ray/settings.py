@@ -278,11 +278,8 @@ def _refused(path: str, value: Any) -> str | None:
         if depth > _MAX_DEPTH:
             return f"must be nested at most {_MAX_DEPTH} deep"
         level = [inner for item in holders for inner in (item.values() if isinstance(item, Mapping) else item)]
-    return None if all(map(_is_unicode, written)) else "must be text without half of a surrogate pair"
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
+    is_unicode = all(text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text) for text in written)
+    return None if is_unicode else "must be text without half of a surrogate pair"
 
 
 def _as_mapping(value: Any) -> Any:

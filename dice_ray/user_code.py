@@ -24,8 +24,6 @@ from dice_ray.errors import InputError, UnknownNameError, reason_of
 
 _OURS: Final = ("dice_ray", "search_spaces")
 """Packages that are installed wherever dice_ray is."""
-
-
 _EXECUTED_NOW: dict[Path, ModuleType] = {}
 """The modules whose files are being executed."""
 
@@ -81,11 +79,7 @@ def load(address: str) -> Callable[..., Any]:
 
 
 def module_at(where: str) -> ModuleType:
-    """The module of that name, or of that file if it ends in .py.
-
-    Raises:
-        InputError: There is none, or it raises.
-    """
+    """The module of that name, or of that file if it ends in .py; an InputError if there is none, or it raises."""
     where = _absolute(where)
     if where.endswith(".py") and not Path(where).is_file():
         raise InputError(f"{where} must be an existing file")

@@ -32,7 +32,6 @@ _MIN_STEPS = 200
 _MIN_POSITIVES = 400
 """Positives in all epochs: with 52 of them in 1,800 rows, F1 on test was 50 after 4 epochs and 79 after 8."""
 _MAX_EPOCHS = 20
-_NUM_SHOWN = 3
 _WIDTH = 98
 """Of the comments after `# `, in letters: the preset is printed too, on a screen of 100."""
 _HUB = "hub"
@@ -43,10 +42,9 @@ _BALANCED = 1.5
 
 @dataclass(frozen=True)
 class Starter:
-    """A preset for a user's files.
+    """A preset for a user's files, as text with comments.
 
     Attributes:
-        text: The preset, with comments.
         why: The reasons for the guesses, by path; also written as comments.
         first: The first records, as the reader returns them.
     """
@@ -70,15 +68,9 @@ def start(
 ) -> Starter:
     """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
 
-    Args:
-        file: The training file.
-        dev: The dev file; without it dev is drawn from the training file.
-        test: The test file.
-        given: What is not to be guessed.
-        below: A preset of which all but the files is kept; the task too, unless the positive label is given.
-        name: Of the data; by default that of the file.
-        on_bad_row: By default malformed rows are skipped if each file has few of them; repeated ids are among them.
-        url: Of the folder that the files were fetched from.
+    Without a dev file, dev is drawn from the training file. Of a preset `below` all but the files is kept, and its task
+    unless the positive label is given. By default the data have the name of the file, and malformed rows, repeated ids
+    among them, are skipped if each file has few of them. `url` is the folder that the files were fetched from.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
@@ -126,7 +118,7 @@ def start(
     head = [f"Guessed by `dice-ray init` from {file.name}.", *str(inspection.load).splitlines(), imbalance]
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
-    return Starter(text, guessed, why, tuple(splits.train[:_NUM_SHOWN]), inspection)
+    return Starter(text, guessed, why, tuple(splits.train[:3]), inspection)
 
 
 def _of_all_rows(guessed: Guess, records: Sequence[Record]) -> Guess:

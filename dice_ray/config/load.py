@@ -23,8 +23,6 @@ from dice_ray.settings import Nested, merge, nest, nested, problems_of, without_
 _MAX_TEXT: Final = 100_000
 _MAX_FILE: Final = 1_000_000
 """The longest value and the longest preset, in characters: PyYAML takes some seconds for a million."""
-_END_OF_DOCUMENT: Final = "\n..."
-"""What PyYAML writes after a value without quotes or brackets."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,7 @@ def _merged(layers: Sequence[Layer]) -> Nested:
 
 
 def read_layer(path: Path) -> Layer:
-    """A preset file as a layer.
-
-    Raises:
-        ConfigError: The file is not YAML of sections, or writes a key twice.
-    """
+    """A preset file as a layer; a ConfigError if it is not YAML of sections, or writes a key twice."""
     try:
         text = path.read_text(encoding="utf-8")
         if len(text) > _MAX_FILE:
@@ -93,9 +87,8 @@ def parse_yaml(text: str) -> Any:
     except Exception as error:
         # Beside its own errors PyYAML lets through those of Python: a ValueError for 2024-13-45 and a number of 5000
         # digits, an AttributeError for `!!timestamp x`, a KeyError for `!!bool x`, an IndexError for `!!int ''`.
-        raise NotYamlError(
-            str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is malformed"
-        ) from error
+        reason = str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is malformed"
+        raise NotYamlError(reason) from error
 
 
 def set_layer(assignments: Sequence[str]) -> Layer:
@@ -133,7 +126,8 @@ def assignment(path: str, value: Any) -> str:
     """
     plain = without_numpy(value)
     text: str = yaml.safe_dump(plain, default_flow_style=True, width=_MAX_TEXT, sort_keys=False, allow_unicode=True)
-    return f"{path}={text.rstrip().removesuffix(_END_OF_DOCUMENT)}"
+    written = text.rstrip().removesuffix("\n...")  # the end of the document, after a value without quotes or brackets
+    return f"{path}={written}"
 
 
 def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:

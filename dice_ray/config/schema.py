@@ -131,7 +131,6 @@ class RunConfig(Settings):
 
     @property
     def data_name(self) -> str:
-        """What the data set is called."""
         return self.tracking.data or self.data.source.title
 
     def splits(self) -> Splits:
@@ -151,7 +150,6 @@ class RunConfig(Settings):
         return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})
 
     def with_precision(self, precision: str) -> RunConfig:
-        """The same run with this precision."""
         return self.model_copy(update={"training": self.training.model_copy(update={"precision": precision})})
 
     def tags(self) -> dict[str, str]:

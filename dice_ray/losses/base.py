@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 Group: TypeAlias = Literal["baseline and smoothing", "reweighting", "margins", "focusing", "overlap", "ranking", "own"]
-"""How a loss counters the imbalance."""
 
 
 class Loss(nn.Module, ABC):

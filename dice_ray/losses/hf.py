@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
 
 
-ERROR = "17 to 72 %"
+_ERROR = "17 to 72 %"
 """Of the gradient in the logits, in 80 % of random steps of 64 or 256 items in 4 to 16 parts, 5 or 20 % of them
 positive; `tests/losses/test_hf.py` measures it."""
 
@@ -52,9 +52,8 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
         raise ConfigError([Problem("facts.link", f"must be one that {config.name} takes", facts.link, known=known)])
     problems = [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]
     if after := getattr(config, "reweight_after", 0.0):
-        problems.append(
-            Problem("loss.reweight_after", "must be 0: the Trainer does not tell how far it is", str(after))
-        )
+        must = "must be 0: the Trainer does not tell how far it is"
+        problems.append(Problem("loss.reweight_after", must, str(after)))
     if problems:
         raise ConfigError(problems)
     return TrainerLoss(mining.wrap(config.build(facts)))
@@ -101,7 +100,7 @@ class TrainerLoss:
         if is_first and share < 1 and num_items > 0:
             warnings.warn(
                 f"The Trainer evaluates this loss, which is not a mean over items, on each micro-batch, not on the "
-                f"whole step of {num_items:,} items: gradients are off by {ERROR} of their size, and more where a "
+                f"whole step of {num_items:,} items: gradients are off by {_ERROR} of their size, and more where a "
                 "micro-batch lacks a class. Exact are gradient_accumulation_steps=1 on one device, scope='example' "
                 "without mining, and `dice-ray train`.",
                 stacklevel=2,

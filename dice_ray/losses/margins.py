@@ -1,4 +1,7 @@
-"""Cross entropy of logits that are shifted or scaled by class, so that rare classes keep a larger margin."""
+"""Losses of logits that are shifted or scaled by class, so that rare classes keep a larger margin.
+
+`shifted` adds to any loss what a training set with more positives adds to the logits, so that they do not learn it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from dice_ray.losses.base import Loss
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
 from dice_ray.losses.weighting import WeightedConfig
@@ -98,10 +102,7 @@ class LogitAdjustedLoss(CrossEntropyLoss):
     shift_C: Tensor
 
     def __init__(
-        self,
-        config: LogitAdjustedConfig | VectorScalingConfig,
-        log_prior: Sequence[float],
-        link: Link = "softmax",
+        self, config: LogitAdjustedConfig | VectorScalingConfig, log_prior: Sequence[float], link: Link = "softmax"
     ) -> None:
         super().__init__(link)
         self.register_buffer("shift_C", config.tau * torch.tensor(log_prior), persistent=False)
@@ -170,3 +171,21 @@ class LdamLoss(CrossEntropyLoss):
             logits = items.logits.to(torch.promote_types(items.logits.dtype, torch.float32))
             logits = logits.scatter_add(1, items.targets[:, None], -margin_N[:, None].to(logits.dtype))
         return super().losses(replace(items, logits=logits))
+
+
+def shifted(loss: Loss, shift: float) -> Loss:
+    """The loss of two classes with `shift` added to the log-odds of the second one."""
+    return _ShiftedLoss(loss, shift) if shift else loss
+
+
+class _ShiftedLoss(Loss):
+    def __init__(self, loss: Loss, shift: float) -> None:
+        super().__init__(loss.link)
+        self.loss, self.shift, self.is_item_mean = loss, shift, loss.is_item_mean
+
+    def sums(self, items: Items) -> Tensor:
+        assert items.is_two_class, "a task with a positive class has two"
+        return self.loss.sums(replace(items, logits=items.logits + self.shift))
+
+    def value(self, statistics: Tensor) -> Tensor:
+        return self.loss.value(statistics)

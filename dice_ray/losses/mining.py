@@ -63,13 +63,13 @@ class _MinedLoss(Loss):
         self.loss, self.ratio = loss, ratio
 
     def sums(self, items: Items) -> Tensor:
-        return self.loss.sums(replace(items, kept=select_items(items, self.ratio)))
+        return self.loss.sums(replace(items, kept=_select_items(items, self.ratio)))
 
     def value(self, statistics: Tensor) -> Tensor:
         return self.loss.value(statistics)
 
 
-def select_items(items: Items, ratio: float) -> Tensor:
+def _select_items(items: Items, ratio: float) -> Tensor:
     """`kept_NC`, 1 or 0: the positives of each class, and `ratio` times as many of its hardest negatives in the step.
 
     The number of negatives is rounded up and at least 1. The hardest negatives of a class are those with the highest

@@ -32,7 +32,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dice_ray.losses.items import Items, is_readable
-from dice_ray.losses.probability import softmax
 
 _LEAST, _MOST = 1e-20, 1e20
 """Between which the sum of exp(z), and 1 - p, have all their digits in fp32 without the maximum being subtracted."""
@@ -243,7 +242,7 @@ def _adjusted(logits_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Te
     and proportional to p for the others: p underflows where the logit of the first is far above theirs.
     """
     if form.decay == 0:
-        p_NC = softmax(logits_NC)
+        p_NC = logits_NC.softmax(-1, torch.promote_types(logits_NC.dtype, torch.float32))
         return _counted(p_NC.clone(), keep_NC), p_NC, None
     top = _small_without_top(logits_NC) if is_readable(logits_NC) and len(logits_NC) else None
     label_N1, p_NC, e_NC, others_N1, top_N1, log_rest_N1 = top or _without_top(logits_NC)

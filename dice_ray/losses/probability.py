@@ -1,4 +1,4 @@
-"""Probabilities and log probabilities for the losses.
+"""Log probabilities for the losses.
 
 Invariant: everything is computed in fp32 (fp64 for fp64 logits), and stays finite for logits up to 1e4 in magnitude,
 whatever the type of the logits. A log probability comes from the logits, never as log(p), since p underflows to 0;
@@ -24,8 +24,3 @@ def target_log_prob(items: Items, smoothing: float = 0.0) -> Tensor:
     log_p_NC = items.logits.log_softmax(-1, torch.promote_types(items.logits.dtype, torch.float32))
     log_p_N = log_p_NC.gather(1, items.targets[:, None])[:, 0]
     return torch.lerp(log_p_N, log_p_NC.mean(-1), smoothing) if smoothing else log_p_N
-
-
-def softmax(logits_NC: Tensor) -> Tensor:
-    """`p_NC` in fp32, or fp64 for fp64 logits."""
-    return logits_NC.softmax(-1, torch.promote_types(logits_NC.dtype, torch.float32))

@@ -29,12 +29,10 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
     The workers' gradients add up to the gradient of the step: DDP averages them, so multiply by their number before
     `backward`.
 
-    Args:
-        loss: The loss of the term.
-        statistics: Those of all items that this worker holds in the step; with `num_items`, those of one micro-batch.
-        num_items: For a mean over items: how many the whole step has, over all workers and micro-batches (the sum of
-            their `loss.num_items`, known before the forward pass). Then nothing is exchanged here, and the results of
-            micro-batches and workers add up to the step's loss.
+    The statistics are those of all items that this worker holds in the step. Of a mean over items they may be those of
+    one micro-batch, with `num_items` of the whole step, over all workers and micro-batches (the sum of their
+    `loss.num_items`, known before the forward pass). Then nothing is exchanged here, and the results of micro-batches
+    and workers add up to the step's loss.
     """
     if num_items is not None:
         assert loss.is_item_mean, "only a mean over items can be formed per micro-batch"
@@ -45,7 +43,6 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
 
 
 def sum_over_workers(local: Tensor) -> Tensor:
-    """The sum of the tensors of all workers."""
     if num_workers() == 1:
         return local
     total = local.clone()

@@ -85,12 +85,10 @@ def _allowed(field: FieldInfo) -> str:
         return ", ".join(get_args(field.annotation))
     if get_origin(field.annotation) is dict:
         return "values by name"
-    bounds = [f"{word} {bound:g}" for bound, word in _bounds(field)]
+    bounds = [
+        f"{word} {getattr(bound, name):g}"
+        for bound in field.metadata
+        for name, word in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))
+        if hasattr(bound, name)
+    ]
     return " and ".join(bounds) or ("any number" if field.annotation is float else "text")
-
-
-def _bounds(field: FieldInfo) -> Iterator[tuple[float, str]]:
-    for bound in field.metadata:
-        for name, word in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
-            if hasattr(bound, name):
-                yield getattr(bound, name), word

@@ -34,10 +34,8 @@ class _WeightingBranch(Branch, ABC):
     def class_weights(self, facts: TermFacts) -> tuple[float, ...]:
         """The weight a_t of each class; a class absent from the training split counts as one item, with a warning.
 
-        With `per_label`, the two weights of each label, one label after the other.
-
-        Raises:
-            ConfigError: The weighting does not fit the classes and counts.
+        With `per_label`, the two weights of each label, one label after the other. Raises a ConfigError if the
+        weighting does not fit the classes and counts.
         """
         if problems := self.problems(facts, self.name):
             raise ConfigError(problems)

@@ -38,7 +38,7 @@ class AnswerScore:
 
     @property
     def item(self) -> ItemCounts:
-        return ItemCounts(self.id, self.counts.tp, self.counts.fp, self.counts.fn)
+        return self.counts.of_record(self.id)
 
 
 def normalised(text: str) -> str:

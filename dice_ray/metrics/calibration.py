@@ -77,13 +77,8 @@ def fit_calibration(
 
     One temperature is fitted for all classes, and needs few items. Isotonic regression needs some hundred positives of
     each class; it makes no probability more extreme than 1 / (items + 2). A class that all items have, or none, stays
-    as it is; without items, or with one class alone, everything does.
-
-    Args:
-        kind: of the calibration.
-        probabilities_NC: those of the classes; two exclusive classes have two columns.
-        members_NC: the classes of each item.
-        exclusive: whether an item has exactly one class.
+    as it is; without items, or with one class alone, everything does. Of `exclusive` classes each item has one, and two
+    of them have two columns.
     """
     from scipy import optimize
 
@@ -152,9 +147,8 @@ def estimated_prior(probabilities_N: NDArray[np.floating], before: float) -> flo
     maximum of the likelihood, which is the only one. Bisection by the direction of the steps finds it at once; EM would
     take hundreds of steps where the classes overlap. Without items, or where nothing speaks against it, `before`.
 
-    Args:
-        probabilities_N: calibrated where the share of positives was `before`; otherwise the estimate is wrong.
-        before: share of positives, between 0 and 1 and neither.
+    The probabilities must be calibrated where the share of positives was `before`, which lies between 0 and 1 and is
+    neither; otherwise the estimate is wrong.
     """
     low, share, high = 0.0, before, 1.0
     while high - low > 1e-12 and len(probabilities_N):
@@ -167,14 +161,11 @@ def estimated_prior(probabilities_N: NDArray[np.floating], before: float) -> flo
 
 
 def implied_prior(probabilities_N: NDArray[np.floating], share: float) -> float:
-    """The share of positives that probabilities stand for: corrected from it to `share`, `share` is their mean.
+    """The share of positives that probabilities of labelled items, of which `share` are positive, stand for.
 
-    It is another one than that of the training split where positives were drawn more often, or where a loss weighs
-    them, as dice losses do. Without items, or where `share` is 0 or 1, `share`.
-
-    Args:
-        probabilities_N: Of labelled items, with or without calibration.
-        share: The share of positives among these items.
+    Corrected from it to `share`, `share` is their mean. It is another one than that of the training split where
+    positives were drawn more often, or where a loss weighs them, as dice losses do. Without items, or where `share` is
+    0 or 1, `share`.
     """
     low, high = 0.0, 1.0
     if not len(probabilities_N) or share in (low, high):

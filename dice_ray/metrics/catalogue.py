@@ -105,9 +105,7 @@ def metric(name: str) -> Metric:
 def label_of_others(name: str, lower_is_better: bool | None = None) -> str:
     """The name under which a metric of another program is compared: it says so where a lower value is better.
 
-    Args:
-        name: As the program logged it.
-        lower_is_better: As the user says; where None, the words of the name decide for a metric that is not listed.
+    Unless the user says which is better, the words of the name decide for a metric that is not listed.
 
     >>> label_of_others("eval_f1"), label_of_others("eval_loss"), label_of_others("reward")
     ('eval_f1', 'eval_loss (lower is better)', 'reward')
@@ -133,14 +131,10 @@ def gain(name: str, value: float) -> float:
 
 
 def best_evaluation(gains: Sequence[float], evaluations: Sequence[Mapping[str, float]]) -> int:
-    """The index of a run's best evaluation: the first one of the highest gain and, among equal gains, PR-AUC.
+    """The index of a run's best evaluation: the first one of the highest gain and, among equal gains, PR-AUC on dev.
 
     A model that predicts one class only, as at the start of a training, has the same F1 at each evaluation, and still
     learns to rank. NaN is below all other values.
-
-    Args:
-        gains: Of the objective, at each evaluation.
-        evaluations: The metrics of dev at each.
     """
     ranks = [(value, metrics.get("dev/pr_auc", math.nan)) for value, metrics in zip(gains, evaluations, strict=True)]
     ordered = [tuple(-math.inf if math.isnan(each) else each for each in rank) for rank in ranks]
@@ -153,11 +147,7 @@ def scores_of(kind: Kind) -> tuple[str, ...]:
 
 
 def check_score(score: str, known: Collection[str]) -> None:
-    """A score must be one of these names, an F-beta where there is an F1, or an address.
-
-    Raises:
-        ValueError: It is none of them.
-    """
+    """Raise ValueError for a score that is none of these names, no F-beta where there is an F1, and no address."""
     if score not in known and ":" not in score and not (beta(score) and "f1" in known):
         beta_name = ", f2 (any F-beta)" if "f1" in known else ""
         raise ValueError(f"score must be one of {', '.join(known)}{beta_name}, or file.py:function, got {score!r}")

@@ -52,6 +52,9 @@ class Counts:
         tp = (1 + beta**2) * self.tp
         return ratio(tp, tp + self.fp + beta**2 * self.fn)
 
+    def of_record(self, id: str) -> ItemCounts:
+        return ItemCounts(id, self.tp, self.fp, self.fn)
+
 
 @dataclass(frozen=True)
 class ItemCounts:
@@ -71,9 +74,8 @@ def item_counts(
     >>> item_counts(["a"], np.array([[True, True, False]]), np.array([[True, False, True]]))
     (ItemCounts(id='a', tp=1, fp=1, fn=1),)
     """
-    columns = (gold_NC & predicted_NC, ~gold_NC & predicted_NC, gold_NC & ~predicted_NC)
-    counts = zip(*(column.sum(1).tolist() for column in columns), strict=True)
-    return tuple(ItemCounts(id_, *of_record) for id_, of_record in zip(ids, counts, strict=True))
+    counts_N = label_counts(gold_NC.T, predicted_NC.T)
+    return tuple(counts.of_record(id_) for id_, counts in zip(ids, counts_N, strict=True))
 
 
 def class_counts(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, Counts]:
@@ -112,10 +114,7 @@ def binary_scores(
 ) -> dict[str, float]:
     """The scores of a two-class problem; an item is predicted positive above the threshold. All are 0 without items.
 
-    Args:
-        probabilities: `probabilities_N` of the positive class.
-        labels: `labels_N`, 0 or 1.
-        threshold: 0.5 corresponds to predicting the class with the larger logit.
+    `probabilities_N` are of the positive class. A threshold of 0.5 predicts the class with the larger logit.
     """
     predicted, positive = probabilities > threshold, labels == 1
     tp, fp = int((predicted & positive).sum()), int((predicted & ~positive).sum())

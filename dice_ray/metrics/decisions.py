@@ -50,7 +50,6 @@ class FittedDecision:
 
     @property
     def used(self) -> Numbers:
-        """The numbers that predictions use."""
         return self.tuned if self.is_used else self.untuned
 
     @property
@@ -77,11 +76,9 @@ class FittedDecision:
 
     @classmethod
     def of(cls, stored: Mapping[str, Any], untuned_threshold: float) -> Self | None:
-        """The decision of a checkpoint; None for a task without one.
+        """The decision of a checkpoint of any version; None for a task without one.
 
-        Args:
-            stored: Of any version.
-            untuned_threshold: Of the task, which older versions did not store.
+        Older versions did not store the untuned threshold, which is the task's.
         """
         if "tuned" in stored:
             return cls(**stored)

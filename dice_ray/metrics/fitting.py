@@ -8,7 +8,7 @@ folds of it, each decided with numbers that were fitted to the other four, wheth
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,12 +25,7 @@ from dice_ray.metrics.decisions import (
 from dice_ray.metrics.rules import F1Rule, Outcomes, Rule
 from dice_ray.metrics.shifts import fit_shifts, shifted
 
-_OwnGain: TypeAlias = Callable[[NDArray[np.bool_], NDArray[np.bool_]], float]
-"""The user's function of the gold and the predicted membership of items in classes, `gold_NC` and `predicted_NC`."""
 _Choice = TypeVar("_Choice")
-
-_NUM_CANDIDATES: Final = 60
-"""Thresholds that are tried for a user's function, which is slower than counts."""
 
 
 def _decision(
@@ -60,24 +55,15 @@ def _decision(
     items positive in 38 to 68 % of the draws at the tuned threshold, and in 14 % by this rule (12 % at 0.5). So a
     minimum number of positives alone would give up the gain, or keep the losses.
 
-    Args:
-        metric: The name of the value.
-        fit: Chooses by the items of a mask.
-        outcome: What a choice leads to on the items of a mask: additive.
-        value: Of outcomes that were added up.
-        numbers: The numbers of a choice.
-        untuned: The choice without tuning.
-        folds_N: The fold of each item.
-        support: The number of positives.
-        gain: What is maximised; by default the value.
-        least: A gain that is to be exceeded.
-        is_target: Whether it promises a limit, which the untuned decision does not know.
+    `fit` chooses by the items of a mask. `outcome` is what a choice leads to on the items of a mask, and is additive;
+    `value` is that of outcomes that were added up. `gain`, by default the value, is maximised, and must exceed `least`.
+    `support` is the number of positives. With `is_target` the decision promises a limit, which the untuned one does not
+    know.
     """
     gain = gain or value
     everything_N = np.ones(len(folds_N), dtype=np.bool_)
     tuned = fit(everything_N)
-    on_all = outcome(tuned, everything_N)
-    is_used, on_dev = is_target and support >= NUM_FOLDS, value(on_all)
+    is_used, on_dev = is_target and support >= NUM_FOLDS, value(outcome(tuned, everything_N))
     if support >= NUM_FOLDS and not is_target:
         first, *others = (outcome(fit(folds_N != fold), folds_N == fold) for fold in range(NUM_FOLDS))
         crossed = sum(others, first)
@@ -138,12 +124,7 @@ def fit_threshold(
 ) -> FittedDecision:
     """The threshold of a positive class, `probabilities_N1`, or of several labels, whose outcomes are added up.
 
-    Args:
-        probabilities_NC: Of the positive class or of each label.
-        gold_NC: Which items have it.
-        rule: What it is fitted for.
-        labels: The names of several labels: those with at least 20 positives have thresholds of their own.
-        groups: The group of each item, of items that belong together.
+    Of several labels, those with at least 20 positives have thresholds of their own. Items of a group belong together.
     """
     frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= 20}
 
@@ -182,20 +163,20 @@ def fit_own_threshold(
     probabilities_NC: NDArray[np.floating],
     gold_NC: NDArray[np.bool_],
     metric: str,
-    value: _OwnGain,
+    value: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float],
     groups: Sequence[str] | None = None,
 ) -> FittedDecision:
-    """The threshold with the highest value of a user's function.
+    """The threshold with the highest value of a user's function of the gold and the predicted membership in classes.
 
-    Tried are 0.5, and thresholds of which each calls the same share more positive than the one above it: quantiles
-    would leave few of them where positives are rare.
+    Tried are 0.5, and 60 thresholds of which each calls the same share more positive than the one above it: quantiles
+    would leave few of them where positives are rare, and a user's function is too slow for more.
     """
 
     def fit(items_N: NDArray[np.bool_]) -> float:
         p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
         distinct = np.unique(p_NC)
         middles = distinct[:-1] + np.diff(distinct) / 2
-        ranks = np.unique(np.geomspace(1, max(len(middles), 1), _NUM_CANDIDATES).round().astype(int))
+        ranks = np.unique(np.geomspace(1, max(len(middles), 1), 60).round().astype(int))
         tried = middles[::-1][ranks[: len(middles)] - 1].tolist()
         candidates = sorted({UNTUNED_THRESHOLD, *tried}, key=lambda t: abs(t - UNTUNED_THRESHOLD))
         values = [value(has_NC, p_NC > threshold) for threshold in candidates]
@@ -243,17 +224,12 @@ def fit_classes(
 
 
 def fit_spans(
-    candidates: Sequence[Numbers],
-    counts_KN3: NDArray[Any],
-    groups: Sequence[str] | None = None,
+    candidates: Sequence[Numbers], counts_KN3: NDArray[Any], groups: Sequence[str] | None = None
 ) -> FittedDecision:
-    """The candidate with the highest micro F1 of spans; of equal ones the first.
+    """The candidate, of which the first one is untuned, with the highest micro F1 of spans; of equal ones the first.
 
-    Args:
-        candidates: The numbers of each candidate, the first one untuned.
-        counts_KN3: The true positives, false positives and false negatives of each record, decided by each candidate.
-            Of records that have a score s instead, these are s, 1 - s and 1 - s: their micro F1 is the mean score.
-        groups: The group of each record.
+    `counts_KN3` are the true positives, false positives and false negatives of each record, decided by each candidate.
+    Of records that have a score s instead, these are s, 1 - s and 1 - s: their micro F1 is the mean score.
     """
     num_gold_N = counts_KN3[0, :, 0] + counts_KN3[0, :, 2]
 
@@ -281,13 +257,9 @@ def _best_no_answer_threshold(
 ) -> float:
     """The threshold with the best mean score; a question above it is left unanswered. Ties go to the lowest.
 
-    It lies halfway between two neighbouring values of `no_answer`. If answering all questions is best it is the largest
-    value, if answering none is, 1 below the smallest.
-
-    Args:
-        no_answer: `no_answer_N`, the higher the more likely the question has no answer.
-        scores: `scores_N`, the score of the predicted answer if it is given; 0 for an unanswerable question.
-        answerable: `answerable_N`, whether the question has an answer; if not, leaving it unanswered scores 1.
+    It lies halfway between two neighbouring values of `no_answer_N`, the higher the more likely the question has no
+    answer. If answering all questions is best it is the largest value, if answering none is, 1 below the smallest.
+    `scores_N` are those of the predicted answers, 0 for unanswerable questions, which score 1 if left unanswered.
     """
     values, value_of_question = np.unique(no_answer, return_inverse=True)
     # What answering the questions up to each value adds to the total; ties within rounding go to the lowest.

@@ -79,7 +79,11 @@ class Rule(Branch, ABC):
         return False
 
     def least_positives(self) -> float:
-        """How many positives dev must have to show the limit with certainty; 0 for a rule without one."""
+        """How many positives dev must have to show the limit with certainty; 0 for a rule without one.
+
+        >>> RecallRule(at_least=0.95, certainty=0.95).least_positives()
+        59
+        """
         return 0
 
     def scores(self, plain: Outcomes, tuned: Outcomes) -> dict[str, float]:
@@ -121,7 +125,6 @@ class FBetaRule(F1Rule):
     """
 
     name = "f_beta"
-
     beta: float = Field(gt=0)
 
     @property
@@ -138,9 +141,7 @@ class CostRule(Rule):
     """
 
     name = "cost"
-
     metric: ClassVar[str] = "cost"
-
     false_positive: float = Field(1.0, gt=0)
     false_negative: float = Field(1.0, gt=0)
 
@@ -156,12 +157,14 @@ class _FloorRule(Rule):
     """A rule that promises a share of at least so much, perhaps with a certainty."""
 
     is_target = True
-
     at_least: float = Field(gt=0, le=1)
     certainty: float | None = Field(None, gt=0.5, lt=1)
 
     def least_positives(self) -> float:
-        return _least(self.at_least, self.certainty)
+        if self.certainty is None:
+            return 0
+        # So many hits without a miss show that their share is at least this one.
+        return math.inf if self.at_least == 1 else math.ceil(math.log(1 - self.certainty) / math.log(self.at_least))
 
 
 class RecallRule(_FloorRule):
@@ -230,7 +233,6 @@ class RateRule(Rule):
     name = "rate"
     metric: ClassVar[str] = "recall"
     is_target = True
-
     at_most: float = Field(gt=0, lt=1)
 
     def value(self, outcomes: Outcomes) -> Any:
@@ -251,7 +253,6 @@ class OwnRule(Branch):
     """
 
     name = "own"
-
     function: Address = Field(pattern=":")
 
     @property
@@ -267,24 +268,12 @@ class ShiftRule(Branch):
     """
 
     name = "shift"
-
     metric: Shifted | None = None
 
 
 DecisionConfig: TypeAlias = Annotated[
     F1Rule | FBetaRule | CostRule | RecallRule | PrecisionRule | RateRule | OwnRule | ShiftRule, Choice()
 ]
-
-
-def _least(share: float, certainty: float | None) -> float:
-    """How many hits without a miss show with this certainty that their share is at least this one.
-
-    >>> _least(0.95, 0.95)
-    59
-    """
-    if certainty is None:
-        return 0
-    return math.inf if share == 1 else math.ceil(math.log(1 - certainty) / math.log(share))
 
 
 def _is_certain(hits: Any, misses: Any, share: float, certainty: float) -> Any:

@@ -13,27 +13,21 @@ _MIN_ITEMS: Final = 20
 """Items that each class must have in dev for shifts of their own; otherwise all follow from one parameter."""
 _FACTORS: Final = np.concatenate([[0.0], np.outer(np.geomspace(1 / 16, 8, 22), [1, -1]).ravel()])
 """Of the logarithm of the prior. Small ones first; negative ones for a loss that has favoured rare classes too much."""
-_NUM_CANDIDATES: Final = 32
 
 
 def fit_shifts(
     probabilities_NC: NDArray[np.floating], labels_N: NDArray[np.integer], metric: str
 ) -> NDArray[np.float64]:
-    """`shifts_C` with the highest value of the metric found on dev; 0 for the most frequent class.
+    """`shifts_C` of three or more classes with the highest value found on dev of a metric of `class_scores`.
 
     First those of one parameter: -tau log prior, the prior being the share of a class in `labels_N` (of one item, where
     it has none). If each class has at least `_MIN_ITEMS` items, each shift is then improved while the others stand, in
-    at most three sweeps. Of equal values the smallest change is taken, none if possible. All are 0 without items, or
-    where all labels are equal.
+    at most three sweeps. The shift of the most frequent class is 0. Of equal values the smallest change is taken, none
+    if possible. All are 0 without items, or where all labels are equal.
 
     >>> p_NC = np.array([[0.6, 0.4, 0], [0.9, 0.1, 0], [0.8, 0.2, 0], [0.3, 0, 0.7]])
     >>> shifted(p_NC, fit_shifts(p_NC, np.array([1, 0, 0, 2]), "accuracy")).tolist()
     [1, 0, 0, 2]
-
-    Args:
-        probabilities_NC: of three or more exclusive classes.
-        labels_N: the class of each item.
-        metric: one of `class_scores`.
     """
     num_classes = probabilities_NC.shape[1]
     sizes_C = np.bincount(labels_N, minlength=num_classes)
@@ -75,7 +69,7 @@ def _best_change(logits_NC: NDArray[np.float64], labels_N: NDArray[np.integer], 
     # A change is worth trying only just above the margin of an item of the class, halfway to the next margin.
     is_own_N = labels_N == class_
     ordered_N, own = np.sort(margins_N), np.sort(margins_N[is_own_N])
-    own = own[np.unique(np.linspace(0, len(own) - 1, _NUM_CANDIDATES).astype(int))]
+    own = own[np.unique(np.linspace(0, len(own) - 1, 32).astype(int))]
     above = np.append(ordered_N, ordered_N[-1] + 1)[np.searchsorted(ordered_N, own, side="right")]
     changes_K = np.unique(np.append((own + above) / 2, 0.0))
     # An item moves from its rival to the class at the first change above its margin.

@@ -59,12 +59,9 @@ def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
 def outcomes_of_choices(
     items: Sequence[_Item], chosen_KM: NDArray[np.bool_], outcome: Callable[[list[_Item]], Sequence[float]]
 ) -> NDArray[Any]:
-    """`outcomes_KX`: what each of several decisions leads to.
+    """`outcomes_KX`: the X numbers that the items lead to which each of several decisions chooses.
 
-    Args:
-        items: What is decided, of which there are M.
-        chosen_KM: What each decision chooses; most of them choose the same, whose outcome is found once.
-        outcome: The X numbers that chosen items lead to.
+    Most decisions choose the same items, whose outcome is found once.
     """
     distinct, which_K = np.unique(chosen_KM, axis=0, return_inverse=True)
     return np.array([outcome(list(compress(items, chosen_M))) for chosen_M in distinct.tolist()])[which_K.ravel()]
@@ -85,8 +82,7 @@ def counts_of_choices(
 
 def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:
     """The counts of one text, totalled over types."""
-    total = sum(counts.values(), Counts())
-    return ItemCounts(id, total.tp, total.fp, total.fn)
+    return sum(counts.values(), Counts()).of_record(id)
 
 
 def tuned_scores(items: Iterable[ItemCounts]) -> dict[str, float]:

@@ -18,7 +18,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.sampling import EachEpochConfig
 from dice_ray.errors import ConfigError, DataError, RefusedError
-from dice_ray.losses.shifted import shifted
+from dice_ray.losses.margins import shifted
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family

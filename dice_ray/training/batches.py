@@ -10,9 +10,8 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-POOL = 16
+_POOL = 16
 """Steps whose rows are sorted by length together: more steps mean less padding, but also less shuffling."""
 
 
@@ -24,13 +23,6 @@ def num_steps(num_rows: int, epochs: float, batch_size: int) -> int:
 def num_evaluations(num_steps: int, epochs: float, evaluations: int | None) -> int:
     """Evaluations of a run with this number of steps: by default one an epoch, and never more than steps."""
     return min(num_steps, evaluations or math.ceil(epochs))
-
-
-class StepRows(Protocol):
-    """The rows of each step."""
-
-    def rows(self, step: int) -> list[int]:
-        """The rows of a step, as many as its batch size; steps may be requested in any order."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +46,17 @@ class Sampling:
         num = [self.is_positive.count(True), self.is_positive.count(False)]
         drawn = [0.0, 0.0]
         if self.positive_share is not None:
-            drawn[0] = positives_in_step(self.positive_share, batch_size)
+            drawn[0] = _positives_in_step(self.positive_share, batch_size)
             drawn[1] = batch_size - drawn[0]
         else:
             for is_one, weight in zip(self.is_positive, self.weights or [1.0] * len(self.is_positive), strict=True):
                 drawn[not is_one] += weight
         return math.log(drawn[0] / drawn[1]) - math.log(num[0] / num[1])
 
-    def steps(self, lengths: Sequence[int], batch_size: int, seed: int) -> StepRows:
+    def steps(self, lengths: Sequence[int], batch_size: int, seed: int) -> Steps | _MixedSteps:
         if self.positive_share is None:
             return Steps(lengths, batch_size, seed, self.weights)
-        return MixedSteps(lengths, batch_size, seed, self.is_positive, self.positive_share)
+        return _MixedSteps(lengths, batch_size, seed, self.is_positive, self.positive_share)
 
 
 class Steps:
@@ -104,8 +96,8 @@ class Steps:
         num_rows = len(order)
         begin = min(-number * num_rows % size, num_rows)
         end = num_rows - (num_rows - begin) % size
-        for start in range(begin, end, POOL * size):
-            stop = min(start + POOL * size, end)
+        for start in range(begin, end, _POOL * size):
+            stop = min(start + _POOL * size, end)
             pool = sorted(order[start:stop], key=lambda row: self.lengths[row])
             steps = [pool[first : first + size] for first in range(0, len(pool), size)]
             generator.shuffle(steps)
@@ -113,13 +105,13 @@ class Steps:
         return order
 
 
-class MixedSteps:
+class _MixedSteps:
     """Steps that all hold the same number of positives: those and the negatives are each drawn in their own passes."""
 
     def __init__(
         self, lengths: Sequence[int], batch_size: int, seed: int, is_positive: Sequence[bool], share: float
     ) -> None:
-        num_positives = positives_in_step(share, batch_size)
+        num_positives = _positives_in_step(share, batch_size)
         self._parts = []
         for positive, size in ((True, num_positives), (False, batch_size - num_positives)):
             members = [row for row, is_one in enumerate(is_positive) if is_one == positive]
@@ -130,7 +122,7 @@ class MixedSteps:
         return [members[row] for members, steps in self._parts for row in steps.rows(step)]
 
 
-def positives_in_step(share: float, batch_size: int) -> int:
+def _positives_in_step(share: float, batch_size: int) -> int:
     """The number of positives in each step: at least one, and not all of it; none of a single row."""
     return min(max(1, round(share * batch_size)), batch_size - 1)
 

@@ -29,15 +29,10 @@ from dice_ray.files import sync
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
 """Checkpoints that only resuming needs: predictions are made with the best one."""
-_STATE_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
 
 def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:
-    """The weights that a checkpoint leaves out must be those that it was trained with.
-
-    Raises:
-        RunError: They are not.
-    """
+    """Raise RunError where the weights that a checkpoint leaves out are not those that it was trained with."""
     if (stored := state.get("kept", "")) != kept:
         raise RunError(
             f"{file} holds only the weights that were trained, and needs the same model.encoder as before: its weights "
@@ -54,11 +49,8 @@ class Checkpoints:
     def last(self, like: Mapping[str, torch.Tensor], kept: str = "") -> dict[str, Any] | None:
         """The newest usable state, `None` if there is no checkpoint; with a warning if `last.pt` cannot be used.
 
-        Also deletes temporary files that a killed process left.
-
-        Args:
-            like: The weights of the run's model; those of a checkpoint must have the same names and shapes.
-            kept: The digest of the weights that checkpoints leave out.
+        Also deletes temporary files that a killed process left. The weights must have the names and shapes of `like`,
+        and those that checkpoints leave out the digest `kept`.
 
         Raises:
             RunError: Checkpoints exist, but none can be used.
@@ -70,7 +62,7 @@ class Checkpoints:
             if not (self.folder / name).exists():
                 continue
             try:
-                state = self._load(name, _STATE_KEYS)
+                state = self._load(name, {"model", "optimizer", "scaler", "step", "history", "rng", "tally"})
                 for key in {**like, **(stored := state["model"])}:
                     if key not in like or key not in stored or like[key].shape != stored[key].shape:
                         model = "must be a checkpoint of this run's model"

@@ -48,13 +48,7 @@ _RELEASE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Parts:
-    """What a run is built from.
-
-    Attributes:
-        losses: The loss of each term.
-        objective: The metric that decides which checkpoint is best.
-        sampling: Which training rows are drawn.
-    """
+    """What a run is built from; the metric `objective` decides which checkpoint is best."""
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
@@ -99,9 +93,7 @@ class StepProgress:
 
     Attributes:
         step: Optimizer steps completed, of `num_steps`.
-        epoch: Passes over the training rows completed.
-        loss: Of the step.
-        lr: Of the step, the highest of all layers.
+        lr: The highest of all layers.
         num_tokens: Trained on since this process started, without padding.
         padding: The share of padding in all tokens since the last evaluation.
         tokens_per_second: Since the last evaluation, without padding.

@@ -28,7 +28,6 @@ def attempted(stage: Callable[[], ResultT]) -> ResultT | None:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that a device has too little memory."""
     if isinstance(error, torch.OutOfMemoryError):
         return True
     return isinstance(error, RuntimeError) and any(message in str(error) for message in _MESSAGES)

@@ -16,9 +16,6 @@ from torch.optim import AdamW, Optimizer
 from dice_ray.models.layers import depth
 from dice_ray.training.settings import TrainingConfig
 
-_ONE_CYCLE_START, _ONE_CYCLE_END = 1 / 25, 1 / 25e4
-"""The first and the last factor; the defaults of torch's OneCycleLR."""
-
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
     """AdamW without weight decay on biases and norms (one-dimensional parameters), with layer-wise learning rates.
@@ -67,9 +64,12 @@ def _factor(config: TrainingConfig, step: int, num_steps: int) -> float:
 
 
 def _one_cycle(step: int, top: float, last: int) -> float:
-    """Half a cosine up to 1 at step `top`, and another one down to nearly 0 at the last step (Smith 2017)."""
+    """Half a cosine up to 1 at step `top`, and another one down to nearly 0 at the last step (Smith 2017).
+
+    The first and the last factor are the defaults of torch's OneCycleLR.
+    """
     if step <= top or last == 0:  # a run of one step takes it at the highest rate
-        start, end, share = _ONE_CYCLE_START, 1.0, step / top if top > 0 else 1.0
+        start, end, share = 1 / 25, 1.0, step / top if top > 0 else 1.0
     else:
-        start, end, share = 1.0, _ONE_CYCLE_END, (step - top) / (last - top)
+        start, end, share = 1.0, 1 / 25e4, (step - top) / (last - top)
     return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

@@ -31,18 +31,11 @@ _CAPACITIES = {"LRU_CACHE_CAPACITY": "1", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "12
 By default each keeps 1,024: on a CPU in bf16 they grew by 8 MB with each batch of another length. After 500 steps with
 rows of 256 tokens they held 2 GB, and the process 9 GB, since they also fragment the heap.
 """
-_MIN_SPEEDUP = 1.3
-"""Of the matrix product: the rest of a step is not faster in half precision, and weights must be converted."""
 
 
 @dataclass(frozen=True)
 class Numerics:
-    """The device and the precision of a run.
-
-    Attributes:
-        device: The GPU that the run uses, or the CPU.
-        precision: Of matrix products in the encoder; weights, losses and the optimizer are fp32.
-    """
+    """The device and the precision of a run."""
 
     device: torch.device
     precision: Precision
@@ -70,18 +63,13 @@ def resolve(written: Literal["auto"] | Precision, *, on_gpu: bool = True) -> Num
 
 
 def supported_by(device: torch.device) -> tuple[Precision, ...]:
-    """The precisions that a device supports."""
     if device.type == "cpu":
         return ("fp32", "bf16")
     return ("fp32", "bf16", "fp16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp32", "fp16")
 
 
 def check(numerics: Numerics) -> None:
-    """Refuse a precision that this machine does not support: with another one the run would have other results.
-
-    Raises:
-        RunError: The device does not support it.
-    """
+    """Raise RunError for a precision that this machine does not support: another one would give other results."""
     if numerics.precision not in (supported := supported_by(numerics.device)):
         raise RunError(
             f"training.precision must be {' or '.join(supported)} on this machine, whose device is "
@@ -91,11 +79,7 @@ def check(numerics: Numerics) -> None:
 
 
 def check_family(numerics: Numerics, encoder: str, family: str) -> None:
-    """Refuse a precision that the encoder does not support.
-
-    Raises:
-        RunError: The encoder's family supports only fp32.
-    """
+    """Raise RunError for a precision that the encoder's family does not support."""
     if numerics.precision != "fp32" and family in ONLY_FP32:
         raise RunError(
             f"training.precision must be fp32, or auto, for model.encoder {encoder} of the family {family}, got "
@@ -112,10 +96,11 @@ def with_fallback(numerics: Numerics, family: str) -> Numerics:
 @lru_cache
 def _fastest(device: torch.device, threads: int) -> Precision:
     """`threads` is part of the cache key: the times depend on it."""
-    base = _seconds("fp32", device)
+    # The rest of a step is not faster in half precision, and weights must be converted.
+    base, min_speedup = _seconds("fp32", device), 1.3
     halves: tuple[Precision, ...] = ("bf16", "fp16")
     supported = [each for each in halves if each in supported_by(device)]
-    return next((half for half in supported if base > _MIN_SPEEDUP * _seconds(half, device)), "fp32")
+    return next((half for half in supported if base > min_speedup * _seconds(half, device)), "fp32")
 
 
 def _seconds(precision: Precision, device: torch.device) -> float:
@@ -140,7 +125,6 @@ def forward(model: EncoderWithHeads, batch: Batch, numerics: Numerics) -> Logits
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch on the model's device."""
     if device.type == "cpu":
         return batch
 

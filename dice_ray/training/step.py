@@ -239,7 +239,6 @@ class Gradient:
         return True
 
     def _weighted(self, terms: Mapping[str, Term], num_items: Mapping[str, Tensor]) -> Tensor:
-        """The weighted sum of the terms' losses."""
         parts = []
         for name, term in terms.items():
             loss = self.losses[name]

@@ -20,7 +20,6 @@ _BUCKET = 2**22
 
 
 def rank() -> int:
-    """The rank of this worker."""
     return dist.get_rank() if num_workers() > 1 else 0
 
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dice_ray.errors import ConfigError, LossInputError
 from dice_ray.losses import AsymmetricConfig, CrossEntropyConfig, DiceConfig, FocalConfig, SelfAdjustingDiceConfig
 from dice_ray.losses.base import LossBranch
-from dice_ray.losses.hf import ERROR, TrainerLoss, compute_loss_func
+from dice_ray.losses.hf import _ERROR, TrainerLoss, compute_loss_func
 from dice_ray.losses.tversky import TverskyConfig
 from dice_ray.losses.weighting import InverseConfig
 from dice_ray.terms import TermFacts
@@ -89,7 +89,7 @@ def test_a_batch_scope_loss_is_weighted_by_the_items_of_its_micro_batch_with_a_w
     logits, labels = torch.randn(2, 5, 3), torch.randint(3, (2, 5))
     labels[0, 0] = -100
     with pytest.warns(
-        UserWarning, match=rf"on each micro-batch, not on the whole step of 36 items: gradients are off by {ERROR}"
+        UserWarning, match=rf"on each micro-batch, not on the whole step of 36 items: gradients are off by {_ERROR}"
     ):
         value = loss({"logits": logits}, labels, num_items_in_batch=torch.tensor(36))
     with warnings.catch_warnings():
@@ -150,7 +150,7 @@ def test_the_error_that_the_warning_names_is_that_of_random_steps() -> None:
         )
         errors.append(float((split - whole).norm() / whole.norm()))
     low, high = np.quantile(errors, [0.1, 0.9])
-    assert f"{100 * low:.0f} to {100 * high:.0f} %" == ERROR
+    assert f"{100 * low:.0f} to {100 * high:.0f} %" == _ERROR
 
 
 def gradient(loss: TrainerLoss, logits: Tensor, labels: Tensor, num_parts: int) -> Tensor:

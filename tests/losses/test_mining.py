@@ -7,7 +7,7 @@ import torch
 
 from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalLoss, SelfAdjustingDiceLoss
 from dice_ray.losses.items import flatten_items
-from dice_ray.losses.mining import MiningConfig, select_items
+from dice_ray.losses.mining import MiningConfig, _select_items
 from dice_ray.terms import TermFacts
 
 SCORES = torch.tensor([2.0, -1.0, 3.0, 0.0, 1.0, -2.0])
@@ -15,7 +15,7 @@ TARGETS = torch.tensor([1, 0, 0, 0, 0, 1])
 
 
 def kept_items(ratio: float, targets: torch.Tensor = TARGETS, mask: torch.Tensor | None = None) -> list[int]:
-    return select_items(flatten_items("sigmoid", SCORES, targets, mask), ratio)[:, 1].nonzero()[:, 0].tolist()
+    return _select_items(flatten_items("sigmoid", SCORES, targets, mask), ratio)[:, 1].nonzero()[:, 0].tolist()
 
 
 def test_the_hardest_negatives_are_those_most_probable_to_be_positive() -> None:
@@ -28,7 +28,7 @@ def test_the_hardest_negatives_are_those_most_probable_to_be_positive() -> None:
 
 def test_the_number_kept_is_that_of_the_decimal_ratio() -> None:
     items = flatten_items("sigmoid", torch.arange(300.0), (torch.arange(300) < 100).long(), None)
-    assert select_items(items, 0.07)[:, 1].sum() == 107
+    assert _select_items(items, 0.07)[:, 1].sum() == 107
 
 
 def test_masked_items_are_neither_kept_nor_counted() -> None:
@@ -44,15 +44,15 @@ def test_without_positives_or_without_negatives_all_are_kept() -> None:
 
 def test_of_ties_the_earlier_item_is_kept() -> None:
     items = flatten_items("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
-    assert select_items(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
+    assert _select_items(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
     items = flatten_items("sigmoid", torch.tensor([9.0, 1, 5, 1, 1]), torch.tensor([1, 0, 0, 0, 0]), None)
-    assert select_items(items, 2)[:, 1].tolist() == [1, 1, 1, 0, 0], "the hardest, and the first of those that tie"
+    assert _select_items(items, 2)[:, 1].tolist() == [1, 1, 1, 0, 0], "the hardest, and the first of those that tie"
 
 
 def test_each_of_several_classes_keeps_its_own_negatives() -> None:
     logits = torch.tensor([[5.0, 1, 0], [0, 5, 4], [0, 3, 5], [5, 0, 2]])
     items = flatten_items("softmax", logits, torch.tensor([0, 1, 2, 0]), None)
-    assert select_items(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
+    assert _select_items(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
 
 
 def test_half_precision_ranks_as_double_does() -> None:
@@ -61,7 +61,7 @@ def test_half_precision_ranks_as_double_does() -> None:
     targets = torch.tensor([2, 2, 2])
     logits, targets = torch.cat((logits, logits[:1])), torch.cat((targets, torch.tensor([1])))
     for dtype in (torch.bfloat16, torch.float32, torch.float64):
-        kept = select_items(flatten_items("softmax", logits.to(dtype), targets, None), 1)[:, 1]
+        kept = _select_items(flatten_items("softmax", logits.to(dtype), targets, None), 1)[:, 1]
         assert kept.tolist() == [False, False, True, True], dtype
 
 

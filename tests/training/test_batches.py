@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.training.batches import POOL, Sampling, Steps, micro_batches, num_padded, num_steps
+from dice_ray.training.batches import _POOL, Sampling, Steps, micro_batches, num_padded, num_steps
 
 
 @given(
@@ -102,10 +102,10 @@ def test_the_log_odds_ratio_is_that_of_the_rows_drawn() -> None:
 
 
 def test_rows_of_similar_length_share_a_step_and_steps_are_shuffled() -> None:
-    lengths = [row % 40 + 1 for row in range(10 * POOL)]
+    lengths = [row % 40 + 1 for row in range(10 * _POOL)]
     steps = Steps(lengths, 10, seed=3)
-    longest = [max(lengths[row] for row in steps.rows(step)) for step in range(POOL)]
-    tokens = sum(sum(lengths[row] for row in steps.rows(step)) for step in range(POOL))
+    longest = [max(lengths[row] for row in steps.rows(step)) for step in range(_POOL)]
+    tokens = sum(sum(lengths[row] for row in steps.rows(step)) for step in range(_POOL))
     assert tokens / sum(10 * length for length in longest) > 0.9  # .54 where they are only shuffled
     assert longest != sorted(longest)
     assert longest != sorted(longest, reverse=True)

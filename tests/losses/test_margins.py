@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dice_ray.losses import CrossEntropyConfig, DiceConfig
+from dice_ray.losses.margins import shifted
 from dice_ray.losses.mining import MiningConfig
-from dice_ray.losses.shifted import shifted
 from dice_ray.terms import Link, TermFacts
 
 LOGITS = torch.tensor([2.0, -1.0, 3.0, 0.0, 1.0, -2.0])
