@@ -109,13 +109,12 @@ def nest(flat: Mapping[str, Any]) -> Nested:
     """
     if refused := [Problem(path, must, shown(flat[path])) for path in flat if (must := _refused(path, flat[path]))]:
         raise ConfigError(refused)
-    joined: Any = {}
+    joined: Nested = {}
     for path, value in without_numpy(flat).items():
         for key in reversed(path.split(".")):
             value = {key: value}
         joined = _joined(joined, value)
-    nested: Nested = joined
-    return nested
+    return joined
 
 
 def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:

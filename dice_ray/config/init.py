@@ -27,11 +27,9 @@ from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
 
-_BATCH_SIZE = 32
 _MIN_STEPS = 200
 _MIN_POSITIVES = 400
 """Positives in all epochs: with 52 of them in 1,800 rows, F1 on test was 50 after 4 epochs and 79 after 8."""
-_MAX_EPOCHS = 20
 _WIDTH = 98
 """Of the comments after `# `, in letters: the preset is printed too, on a screen of 100."""
 _HUB = "hub"
@@ -210,9 +208,9 @@ def _with_data(below: Layer, values: Nested, *, is_task_given: bool) -> Nested:
 
 def _training(num_records: int, num_positives: int) -> Nested:
     """Enough steps for the tiny encoder to learn something even from few records, or few positives."""
-    batch_size = min(_BATCH_SIZE, num_records)
+    batch_size = min(32, num_records)
     by_steps, by_positives = -(-_MIN_STEPS * batch_size // num_records), -(-_MIN_POSITIVES // max(num_positives, 1))
-    epochs = min(max(by_steps, by_positives, 3), _MAX_EPOCHS)
+    epochs = min(max(by_steps, by_positives, 3), 20)
     return {"epochs": epochs, "batch_size": batch_size, "lr": 2e-3 if by_positives > max(by_steps, 3) else 1e-3}
 
 

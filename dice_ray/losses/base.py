@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dice_ray.errors import Problem
     from dice_ray.terms import Link, TermFacts
 
-
 Group: TypeAlias = Literal["baseline and smoothing", "reweighting", "margins", "focusing", "overlap", "ranking", "own"]
 
 

@@ -18,7 +18,6 @@ from dice_ray.losses.reduction import step_loss
 if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
 
-
 _ERROR = "17 to 72 %"
 """Of the gradient in the logits, in 80 % of random steps of 64 or 256 items in 4 to 16 parts, 5 or 20 % of them
 positive; `tests/losses/test_hf.py` measures it."""

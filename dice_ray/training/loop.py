@@ -41,7 +41,6 @@ from dice_ray.training.step import Gradient, TrainingTally
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-
 _RELEASE_SECONDS = 10.0
 """Free memory is returned to the operating system so often: it takes at most 1 % of the time, .1 s with 2 GB."""
 
