@@ -38,6 +38,7 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
         assert loss.is_item_mean, "only a mean over items can be formed per micro-batch"
         return loss.value(torch.stack((statistics[0], num_items.to(statistics))))
     total = sum_over_workers(statistics.detach())
+    # The value of the total, but with a gradient only through this worker's own statistics.
     return loss.value(statistics + (total - statistics).detach())
 
 
