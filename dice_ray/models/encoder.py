@@ -77,11 +77,7 @@ class ModelConfig(Settings):
 
 
 def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedTokenizerBase:
-    """The encoder's tokenizer; that of the tiny encoder is built from the texts.
-
-    Raises:
-        RunError: It does not exist, or lacks what tasks need.
-    """
+    """The encoder's tokenizer; that of the tiny encoder is built from the texts."""
     if config.encoder == TINY:
         return tiny_tokenizer(wordpiece(texts))
     return load_pretrained_tokenizer(config.encoder)
@@ -91,11 +87,6 @@ def load_encoder(
     config: ModelConfig, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"] = "sdpa"
 ) -> PreTrainedModel:
     """The encoder with its weights; the tiny one is initialised from torch's random state.
-
-    Args:
-        config: The section that names the encoder.
-        tokenizer: The encoder's tokenizer.
-        attention: The attention implementation, if the encoder supports it.
 
     Raises:
         RunError: The encoder does not exist or cannot be used.
@@ -114,11 +105,7 @@ def load_encoder(
 
 
 def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Bytes of the encoder's weights in a checkpoint, in fp32, from its settings alone.
-
-    Raises:
-        RunError: The encoder does not exist, or the adapter's library is not installed.
-    """
+    """Bytes of the encoder's weights in a checkpoint, in fp32, from its settings alone."""
     from transformers import AutoModel
 
     settings = tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
@@ -135,7 +122,6 @@ class EncoderWithHeads(nn.Module):
     """An encoder with one head per term.
 
     Args:
-        encoder: The encoder.
         heads: By the names of their terms.
         keeps_weights: Whether the frozen weights of the encoder are those of a published one (`ModelConfig`).
     """
@@ -157,11 +143,7 @@ class EncoderWithHeads(nn.Module):
         return {name: tensor for name, tensor in self.state_dict().items() if name not in self.kept}
 
     def load_stored(self, weights: Mapping[str, Tensor]) -> None:
-        """Load the weights of a checkpoint.
-
-        Raises:
-            RuntimeError: Names or shapes differ from those of `stored`.
-        """
+        """Load the weights of a checkpoint, as `stored` gives them."""
         kept = {name: tensor for name, tensor in self.state_dict().items() if name in self.kept}
         self.load_state_dict({**kept, **weights})
 
@@ -192,11 +174,7 @@ class EncoderWithHeads(nn.Module):
 
 
 def with_heads(encoder: PreTrainedModel, heads: Mapping[str, nn.Module], config: ModelConfig) -> EncoderWithHeads:
-    """The model, of whose encoder only what the settings say is trained; an adapter is added to it.
-
-    Raises:
-        RunError: The adapter's library is not installed.
-    """
+    """The model, of whose encoder only what the settings say is trained; an adapter is added to it."""
     freeze(encoder, config.freeze)
     config.adapter.add(encoder)
     return EncoderWithHeads(encoder, heads, keeps_weights=config.keeps_weights)

@@ -15,11 +15,11 @@ from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HEADS = "heads.safetensors"
-TOKENS, QUESTIONS, ENCODER = "AutoModelForTokenClassification", "AutoModelForQuestionAnswering", "AutoModel"
-TEXTS = "AutoModelForSequenceClassification"
+TOKENS, TEXTS, ENCODER = "AutoModelForTokenClassification", "AutoModelForSequenceClassification", "AutoModel"
+_QUESTIONS = "AutoModelForQuestionAnswering"
 
 
 def export(
@@ -44,18 +44,18 @@ def export(
 
     # The stock class that it is compared with lies on the CPU; the caller goes on with its own, perhaps on a GPU.
     model = copy.deepcopy(model).cpu().eval()
-    if temperature != 1:
-        for parameter in (each for head in model.heads.values() for each in head.get_submodule("output").parameters()):
-            parameter.data.div_(temperature)
-    tokenizer.save_pretrained(folder)
-    name, heads = ENCODER, list(model.heads.values())
+    heads = list(model.heads.values())
+    for parameter in (each for head in heads for each in head.get_submodule("output").parameters()):
+        parameter.data.div_(temperature)
     if background_bias:  # of a tagger, whose first class is the background
         heads[0].get_parameter("output.bias").data[0] += background_bias
-    if all(type(head) is TokenHead for head in heads):
-        name = TOKENS if len(heads) == 1 else QUESTIONS if is_position else ENCODER
-    stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
-    if len(heads) == 1 and type(heads[0]) is TextHead:
+    tokenizer.save_pretrained(folder)
+    name, stock = ENCODER, None
+    if [type(head) for head in heads] == [TextHead]:
         name, stock = TEXTS, _stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)
+    elif all(type(head) is TokenHead for head in heads) and (len(heads) == 1 or is_position):
+        name = TOKENS if len(heads) == 1 else _QUESTIONS
+        stock = _stock(name, model, tokenizer, classes)
     with quiet():
         (model.encoder if stock is None else stock).save_pretrained(folder)
     if stock is not None:
@@ -70,19 +70,9 @@ def _stock(
     """The family's model of this auto class with our weights; None if there is none or its logits differ."""
     outputs = [head.get_submodule("output").state_dict() for head in model.heads.values()]
     weights = {kind: torch.cat([output[kind] for output in outputs]) for kind in ("weight", "bias")}
-    config = copy.deepcopy(model.encoder.config)
-    config.num_labels = len(weights["bias"])
-    if name == TOKENS:
-        config.id2label = dict(enumerate(classes))
-        config.label2id = {label: index for index, label in enumerate(classes)}
-    stock = _stock_model(name, config, model)
+    stock = _stock_model(name, model, classes, num_labels=len(weights["bias"]))
     output = None if stock is None else _output_layer(stock)
-    if (
-        stock is None
-        or output is None
-        or {kind: tuple(value.shape) for kind, value in output.state_dict().items()}
-        != {kind: tuple(value.shape) for kind, value in weights.items()}
-    ):
+    if stock is None or output is None or not _has_shapes(output, weights):
         return None
     output.load_state_dict(weights)
     return stock if _has_equal_logits(stock, model, _probe(tokenizer)) else None
@@ -109,28 +99,22 @@ def _stock_classifier(
     the output undoes it: tanh is linear near zero, GELU and ReLU are far above it. In float32 the logits are equal;
     half precision is too coarse for both.
     """
-    config = copy.deepcopy(model.encoder.config)
-    config.num_labels = len(classes)
-    config.id2label = dict(enumerate(classes))
-    config.label2id = {label: index for index, label in enumerate(classes)}
-    config.problem_type = "multi_label_classification" if is_multi_label else "single_label_classification"
-    stock = _stock_model("AutoModelForSequenceClassification", config, model)
+    stock = _stock_model(TEXTS, model, classes, num_labels=len(classes))
     if stock is None:
         return None
+    stock.config.problem_type = "multi_label_classification" if is_multi_label else "single_label_classification"
     example = _probe(tokenizer)
     weight_CH, bias_C = _output_of(model, len(classes))
-    shapes = [weight_CH.shape, (weight_CH.shape[1],) * 2]
+    width = weight_CH.shape[1]
     output, dense = [*reversed(_linear_layers(stock, example)), None, None][:2]
-    if output is None or dense is None or [output.weight.shape, dense.weight.shape] != shapes:
-        return None
-    if not all("bias" in layer.state_dict() for layer in (output, dense)):
-        return None
     # Scale and shift of the dense layer: for tanh, and for GELU and ReLU.
     for scale, shift in ((1e-4, 0.0), (1.0, 32.0)):
-        output.load_state_dict({"weight": weight_CH / scale, "bias": bias_C - shift * weight_CH.sum(1)})
-        dense.load_state_dict(
-            {"weight": scale * torch.eye(len(dense.bias)), "bias": torch.full_like(dense.bias, shift)}
-        )
+        of_output = {"weight": weight_CH / scale, "bias": bias_C - shift * weight_CH.sum(1)}
+        of_dense = {"weight": scale * torch.eye(width), "bias": torch.full((width,), shift)}
+        if output is None or dense is None or not (_has_shapes(output, of_output) and _has_shapes(dense, of_dense)):
+            return None
+        output.load_state_dict(of_output)
+        dense.load_state_dict(of_dense)
         if _has_equal_logits(stock, model, example):
             return stock
     return None
@@ -162,7 +146,15 @@ def _linear_layers(stock: PreTrainedModel, example: dict[str, Tensor]) -> list[n
     return ran
 
 
-def _stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHeads) -> PreTrainedModel | None:
+def _has_shapes(layer: nn.Linear, weights: dict[str, Tensor]) -> bool:
+    """Whether the layer has these weights, in these shapes."""
+    own = layer.state_dict()
+    return own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in own)
+
+
+def _stock_model(
+    auto_class: str, model: EncoderWithHeads, classes: Sequence[str], num_labels: int
+) -> PreTrainedModel | None:
     """The family's class with our encoder's weights and random ones in other layers; None if the family has no class.
 
     Some classes have a pooler that their logits do not depend on, as BigBird's for tokens. A weight that is missing for
@@ -170,6 +162,11 @@ def _stock_model(auto_class: str, config: PretrainedConfig, model: EncoderWithHe
     """
     import transformers
 
+    config = copy.deepcopy(model.encoder.config)
+    config.num_labels = num_labels
+    if auto_class != _QUESTIONS:
+        config.id2label = dict(enumerate(classes))
+        config.label2id = {label: index for index, label in enumerate(classes)}
     try:
         stock: PreTrainedModel = getattr(transformers, auto_class).from_config(config).eval()
     except ValueError:

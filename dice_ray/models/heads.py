@@ -72,8 +72,6 @@ class SpanHead(nn.Module):
     words at once. No vector per span is stored, and only pairs of words up to S apart are scored: memory is O(W x S).
 
     Args:
-        width: Width of the hidden states.
-        dropout: Dropout rate before the projections.
         max_span: The largest S, in words.
         places: Key of the target `places_BW`, the token positions of the words.
         spans: Key of a target `..._BWS`, of which only the sizes are read.

@@ -7,8 +7,6 @@ from typing import Any
 
 from dice_ray.errors import InputError, RunError, one_line
 
-UNAUTHORIZED, FORBIDDEN = 401, 403
-
 
 def check(repository: str) -> None:
     """A repository must be named `ORG/NAME`, this machine logged in, and the hub not switched off: asked before work.
@@ -69,11 +67,9 @@ def _token() -> str:
 
 def _refusal(repository: str, status: int, message: str | None) -> str:
     must = {
-        UNAUTHORIZED: "the token must be a valid one: log in again with `hf auth login`, or set HF_TOKEN",
-        FORBIDDEN: f"the token must have write access to {repository.partition('/')[0]}",
+        401: "the token must be a valid one: log in again with `hf auth login`, or set HF_TOKEN",
+        403: f"the token must have write access to {repository.partition('/')[0]}",
     }
-    parts = [must.get(status, ""), one_line(message or "")]
-    reasons = "; ".join(part for part in parts if part)
-    return f"the Hugging Face hub refused the upload to {repository} with status {status}" + (
-        f": {reasons}" if reasons else ""
-    )
+    reasons = "; ".join(filter(None, [must.get(status), one_line(message or "")]))
+    refusal = f"the Hugging Face hub refused the upload to {repository} with status {status}"
+    return f"{refusal}: {reasons}" if reasons else refusal

@@ -1,7 +1,11 @@
-"""Loads and checks pretrained encoders, and tells what their use needs: positions, inputs, direction."""
+"""Loads and checks pretrained encoders, and tells what their use needs: positions, inputs, direction.
+
+One that does not exist or cannot be used is a RunError that names it.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -25,11 +29,7 @@ _POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions", "positions_
 def load_pretrained_encoder(
     name: str, dropout: float, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"]
 ) -> PreTrainedModel:
-    """The encoder with its weights in fp32, all of them pretrained.
-
-    Raises:
-        RunError: It does not exist, lacks weights, has a decoder, or does not fit the tokenizer.
-    """
+    """The encoder with its weights in fp32, all of which must be pretrained and fit the tokenizer."""
     from transformers import AutoConfig, AutoModel
 
     source = resolve_source(name)
@@ -37,7 +37,7 @@ def load_pretrained_encoder(
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder: PreTrainedModel
     # Loading must not consume random numbers, or the initial heads would depend on the library's way of loading.
-    with explained(name), quiet(), torch.random.fork_rng(devices=[]):
+    with explained(name), torch.random.fork_rng(devices=[]):
         settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
         settings.use_cache = False  # decoders would store keys and values for the generation of further tokens
         if settings.is_encoder_decoder:
@@ -68,38 +68,20 @@ def load_pretrained_encoder(
 
 
 def pretrained_settings(name: str) -> PretrainedConfig:
-    """The settings of an encoder, without its weights.
-
-    Raises:
-        RunError: It does not exist.
-    """
+    """The settings of an encoder, without its weights."""
     from transformers import AutoConfig
 
-    with explained(name), quiet():
+    with explained(name):
         settings: PretrainedConfig = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False)
     return settings
 
 
 def hub_commit(name: str) -> str:
-    """The commit of an encoder on the hub.
-
-    Raises:
-        RunError: It does not exist there, or this machine has no access to it.
-    """
+    """The commit of an encoder on the hub, to which this machine must have access."""
     from huggingface_hub import hf_hub_download
 
-    with explained(name), quiet():
+    with explained(name):
         return Path(hf_hub_download(name, "config.json")).parent.name
-
-
-def family(name: str) -> str:
-    """The model type of an encoder, such as `bert`.
-
-    Raises:
-        RunError: It does not exist.
-    """
-    model_type: str = pretrained_settings(name).model_type
-    return model_type
 
 
 def num_positions(encoder: PreTrainedModel) -> int | None:
@@ -132,10 +114,8 @@ def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedToke
     """Drop the pooler and freeze the parameters that the hidden states do not depend on.
 
     DDP would wait for their gradients. An example is the mask of XLNet, which only permutation training uses. They are
-    found by a forward pass: parameters that its autograd graph does not reach are frozen.
-
-    Raises:
-        RunError: The hidden states have another width than the configuration says, as in OPT-350m: no head fits them.
+    found by a forward pass: parameters that its autograd graph does not reach are frozen. Its hidden states must be as
+    wide as the configuration says, or no head fits them: those of OPT-350m are not.
     """
     drop_pooler(encoder)
     accepted, was_training = accepted_inputs(encoder), encoder.training
@@ -164,8 +144,6 @@ def is_causal(encoder: PreTrainedModel) -> bool:
 
 def accepted_inputs(encoder: nn.Module) -> frozenset[str]:
     """The names of the inputs that an encoder accepts; some refuse the segment ids that their tokenizer returns."""
-    import inspect
-
     return frozenset(inspect.signature(encoder.forward).parameters)
 
 
@@ -204,11 +182,12 @@ def quiet() -> AbstractContextManager[None]:
 
 @contextmanager
 def explained(name: str) -> Iterator[None]:
-    """Turn the errors of transformers for an unavailable or invalid encoder into a RunError."""
+    """Keep transformers quiet, and turn its errors for an unavailable or invalid encoder into a RunError."""
     from safetensors import SafetensorError
 
     try:
-        yield
+        with quiet():
+            yield
     except RunError:
         raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dice_ray.errors import RefusedError
-from dice_ray.models.pretrained import explained, quiet
+from dice_ray.models.pretrained import explained
 from dice_ray.models.sources import resolve_source
 
 if TYPE_CHECKING:
@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 
 
 def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of an encoder, adapted and checked for use by every task.
-
-    Raises:
-        RunError: It does not exist, or lacks what tasks need.
-    """
+    """The tokenizer of an encoder; a RunError if it does not exist, or lacks what tasks need."""
     from transformers import AutoTokenizer, XLNetTokenizer
 
     source = resolve_source(name)
-    with explained(name), quiet():
+    with explained(name):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
     if tokenizer.is_fast and tokenizer.cls_token_id is None and tokenizer.eos_token_id is not None:
         tokenizer = _with_end_tokens(tokenizer)

@@ -23,15 +23,9 @@ def store(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: 
 def load(
     folder: Path, attention: Literal["eager", "sdpa"] = "sdpa", kept: ModelConfig | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The encoder and its tokenizer.
+    """The encoder and its tokenizer; a RunError if the files of the folder are damaged.
 
-    Args:
-        folder: With the settings and the tokenizer.
-        attention: The attention implementation.
-        kept: Names the encoder whose weights were not all trained; by default the weights are random.
-
-    Raises:
-        RunError: That encoder does not exist, or the files of the folder are damaged.
+    Weights are random, or those of the encoder of `kept`, whose weights were not all trained.
     """
     from transformers import AutoConfig, AutoModel
 

@@ -21,7 +21,7 @@ from dice_ray.errors import ConfigError, DataError, RefusedError
 from dice_ray.losses.margins import shifted
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
 from dice_ray.models.heads import start_heads
-from dice_ray.models.pretrained import family
+from dice_ray.models.pretrained import pretrained_settings
 from dice_ray.models.tiny import TINY
 from dice_ray.run import cluster, object_store, system, trained
 from dice_ray.settings import nested
@@ -164,7 +164,7 @@ def fix_precision(config: RunConfig, *, is_of_trials: bool = False) -> RunConfig
         return config
     encoder = config.model.encoder
     # Half precision saves a tiny encoder no time and costs it accuracy; DeBERTa supports fp32 alone.
-    needs_fp32 = encoder == TINY or family(encoder) in precision.ONLY_FP32
+    needs_fp32 = encoder == TINY or pretrained_settings(encoder).model_type in precision.ONLY_FP32
     on_gpu = _may_use_gpu(config, on_ray=is_of_trials or config.launch.uses_ray_train)
     return config.with_precision(precision.resolve("fp32" if needs_fp32 else "auto", on_gpu=on_gpu).precision)
 

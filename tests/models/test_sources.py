@@ -12,7 +12,7 @@ import pytest
 from dice_ray.errors import RunError
 from dice_ray.models import sources
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.models.pretrained import family
+from dice_ray.models.pretrained import pretrained_settings
 from dice_ray.models.sources import resolve_source
 from tests.contracts.encoders import save
 
@@ -87,9 +87,9 @@ def test_without_the_hub_downloaded_files_are_used_and_others_refused_until_it_a
     (downloaded / "snapshots").mkdir()
     folder.rename(downloaded / "snapshots" / ("0" * 40))
     try:
-        assert family("some/bert") == "bert"
+        assert pretrained_settings("some/bert").model_type == "bert"
         with pytest.raises(RunError, match="got 'some/other': the hub does not answer, and it was not downloaded"):
-            family("some/other")
+            pretrained_settings("some/other")
         with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as hub:
             monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
             clock.monotonic = lambda: 599.0
