@@ -131,12 +131,8 @@ def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, 
 def _likely_spans(marks: Iterable[TokenMark], longest: int) -> list[tuple[int, int]]:
     """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens.
 
-    Args:
-        marks: In the order of windows and tokens, the start of a token before its end.
-        longest: The longest span, in tokens.
-
-    Returns:
-        The first character of each span and the one after it, in the order of the text.
+    Marks are in the order of windows and tokens, the start of a token before its end. A span is its first character and
+    the one after its last.
     """
     spans = set()
     start: TokenMark | None = None

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -47,8 +46,8 @@ from dice_ray.tasks.answer_spans import (
 from dice_ray.tasks.answers import Answers
 from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
-from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
-from dice_ray.tasks.span_answers import check_no_dev
+from dice_ray.tasks.rows import Window, classification_place, padded, paddings_before, windows
+from dice_ray.tasks.span_scoring import check_no_dev
 from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.unspaced import words_of
@@ -178,13 +177,11 @@ class _ExtractiveQA(Task[QuestionRecord]):
     def encode(self, records: Sequence[QuestionRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         contexts, questions = [record.context for record in records], [record.question for record in records]
         encoded = windows(tokenizer, contexts, self.config.max_length, self.config.stride, questions)
-        rows = []
-        for number, group in groupby(encoded, key=lambda window: window.row["record"]):
-            of_record = list(group)
-            for place, window in enumerate(of_record):
-                is_first, is_last = place == 0, place == len(of_record) - 1
-                rows.append(self._row(records[number], window, is_first, is_last, tokenizer))
-        return rows
+        return [
+            self._row(record, window, window is of_record[0], window is of_record[-1], tokenizer)
+            for record, of_record in zip(records, encoded, strict=True)
+            for window in of_record
+        ]
 
     def _row(
         self, record: QuestionRecord, window: Window, is_first: bool, is_last: bool, tokenizer: PreTrainedTokenizerBase
@@ -212,13 +209,11 @@ class _ExtractiveQA(Task[QuestionRecord]):
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
         inputs = padded(chosen, tokenizer)
-        length = inputs["input_ids"].shape[1]
-        context_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
+        context_BL = torch.zeros_like(inputs["input_ids"], dtype=torch.bool)
         cls_B = torch.zeros(len(chosen), dtype=torch.long)
         known_B = torch.tensor([bool(row["known"]) for row in chosen])
-        gold = {name: torch.zeros((len(chosen), length), dtype=torch.long) for name in _TERMS}
-        for number, row in enumerate(chosen):
-            padding = padding_before(row, length, tokenizer)
+        gold = {name: torch.zeros_like(inputs["input_ids"]) for name in _TERMS}
+        for number, (row, padding) in enumerate(zip(chosen, paddings_before(chosen, tokenizer), strict=True)):
             first = padding + row["context"]
             context_BL[number, first : first + len(row["begins"])] = True
             cls_B[number] = padding + row["cls"]
@@ -316,20 +311,15 @@ class _ExtractiveQA(Task[QuestionRecord]):
         The constant predictor does not read the question: in `squad_v2` it leaves every question unanswered, else it
         answers with the first sentence of the context. An item's counts are words (characters in Chinese): shared with
         the gold answer, predicted only, and gold only. `collapsed` means the same answer to all questions.
-
-        Raises:
-            DataError: A question has no gold answer and is not marked impossible.
         """
         self._check(records)
         answers = answers_of(records, rows, decoded)
-        predicted = list(map(self._predicted, answers))
-        scores = self._scored(records, predicted)
+        predicted = [self._predicted(answer) for answer in answers]
+        scores, tuned_scores = self._scored(records, predicted), list[AnswerScore]()
         metrics = answer_scores(scores)
-        at_threshold: list[AnswerScore] = []
         if decision is not None:
-            tuned_answers = [self._predicted(answer, decision.tuned) for answer in answers]
-            at_threshold = self._scored(records, tuned_answers)
-            tuned = answer_scores(at_threshold)
+            tuned_scores = self._scored(records, [self._predicted(answer, decision.tuned) for answer in answers])
+            tuned = answer_scores(tuned_scores)
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decision.metrics
         fixed: list[tuple[str, ...]] = [()] * len(records)
         if self.config.scoring != "squad_v2":
@@ -338,7 +328,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
         metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
         misplaced = sum(usable(record) is None for record in records)
         metrics |= {"answers_misplaced": float(misplaced), "answers_cut": float(num_cut(records, rows))}
-        items, tuned_items = (tuple(score.item for score in of) for of in (scores, at_threshold))
+        items, tuned_items = (tuple(score.item for score in each) for each in (scores, tuned_scores))
         return Scores(metrics, collapsed=len(set(predicted)) == 1, items=items, tuned_items=tuned_items)
 
     def predict(

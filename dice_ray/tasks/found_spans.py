@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.decisions import Numbers
 from dice_ray.metrics.spans import Span
 from dice_ray.tasks.base import Decoded, Row
@@ -66,24 +64,6 @@ def distinct(spans: Iterable[FoundSpan], *, are_flat: bool) -> set[Span]:
     for each in spans:
         best[each.span] = max(each.whole, best.get(each.span, 0.0))
     return without_overlaps(best) if are_flat else set(best)
-
-
-def constant_f1(
-    records: Sequence[SpanRecord],
-    gold: Mapping[str, set[Span]],
-    num_reached: int,
-    num_candidates: int,
-    *,
-    are_flat: bool,
-) -> float:
-    """The F1 of predicting every candidate; for flat spans, of predicting each word as a span of the best type."""
-    num_gold = sum(map(len, gold.values()))
-    if not are_flat:
-        return Counts(num_reached, num_candidates - num_reached, num_gold - num_reached).f1
-    num_words = sum({sentence_of(record): len(record.words) for record in records}.values())
-    single = Counter(type_ for spans in gold.values() for type_, first, end in spans if end == first + 1)
-    best = max(single.values(), default=0)
-    return Counts(best, num_words - best, num_gold - best).f1
 
 
 def num_candidates(rows: Sequence[Row]) -> int:

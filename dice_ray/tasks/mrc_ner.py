@@ -14,8 +14,7 @@ where that is better. Special, query and padding tokens are no items of any term
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
@@ -25,31 +24,14 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord, groups_of
 from dice_ray.errors import DataError, meant
-from dice_ray.metrics.classification import Counts, ItemCounts
+from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Numbers
-from dice_ray.metrics.spans import (
-    Span,
-    counts_of_choices,
-    span_counts,
-    span_item,
-    span_scores,
-    spans_of,
-    sum_counts,
-    tuned_scores,
-)
+from dice_ray.metrics.spans import Span, counts_of_choices, span_counts, spans_of
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.answers import Answers, LabelNames
 from dice_ray.tasks.base import Batch, Decoded, Row, Scores, Task, WindowedBranch
-from dice_ray.tasks.found_spans import (
-    FoundSpan,
-    constant_f1,
-    distinct,
-    found_spans,
-    gold_spans,
-    num_candidates,
-    predicted_spans,
-)
+from dice_ray.tasks.found_spans import FoundSpan, distinct, found_spans, gold_spans, num_candidates, predicted_spans
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import (
     QUERIES,
@@ -59,14 +41,15 @@ from dice_ray.tasks.queries import (
     gold_of,
     mrc_json,
     queries_of,
+    query_answer,
     query_id,
     sentence_of,
     tagged_words,
     types_of,
 )
-from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
-from dice_ray.tasks.span_answers import query_answer, span_answers
+from dice_ray.tasks.rows import Window, classification_place, padded, paddings_before, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates
+from dice_ray.tasks.span_scoring import constant_f1, span_answers, split_scores
 from dice_ray.tasks.start_end import END_K1, LOWEST_THRESHOLD, START_K1, UNTUNED, fitted, kept
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -146,11 +129,7 @@ class MrcNerConfig(WindowedBranch):
         return _MrcNer(self, classes)
 
     def query_text(self, query: SpanQuery) -> str:
-        """The text of a query.
-
-        Raises:
-            DataError: The configured queries lack the type.
-        """
+        """The text of a query; an error where the configured queries lack its type."""
         if self.queries is None:
             return query.text or query.type
         known = QUERIES[self.queries] if isinstance(self.queries, str) else self.queries
@@ -167,15 +146,9 @@ class MrcNerConfig(WindowedBranch):
 
     def negatives_and_positives(self, records: Sequence[SpanRecord]) -> tuple[int, int]:
         """Words outside of all spans, and words inside: each word of a sentence once, however many queries it has."""
-        lengths: dict[str, int] = {}
-        inside: dict[str, set[int]] = {}
-        for record in records:
-            lengths[sentence_of(record)] = len(record.words)
-            covered = inside.setdefault(sentence_of(record), set())
-            for _, first, end in gold_of(record):
-                covered.update(range(first, end))
-        positives = sum(map(len, inside.values()))
-        return sum(lengths.values()) - positives, positives
+        covered = ([place for _, *ends in spans for place in range(*ends)] for spans in gold_spans(records).values())
+        num_inside = sum(len(set(places)) for places in covered)
+        return _num_words(records) - num_inside, num_inside
 
     def label_counts(self, records: Sequence[SpanRecord]) -> Counter[str]:
         """How many spans there are of each type."""
@@ -192,87 +165,76 @@ class _MrcNer(Task[SpanRecord]):
         self.weights: dict[str, float] = {name: weight for name, weight in config.weights if weight > 0}
 
     def texts(self, records: Sequence[SpanRecord]) -> list[str]:
-        return [
-            text
-            for record in records
-            for text in (" ".join(record.words), *map(self.config.query_text, queries_of(record, self.classes)))
-        ]
+        queries = [self.config.query_text(query) for _, _, query in self._queries(records)]
+        return [*(" ".join(record.words) for record in records), *queries]
 
     def encode(self, records: Sequence[SpanRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        queries = [
+        queries = self._queries(records)
+        sentences = [records[number].words for number, _, _ in queries]
+        texts = [self.config.query_text(query).split() for _, _, query in queries]
+        encoded = windows(tokenizer, sentences, self.config.max_length, self.config.stride, texts)
+        rows = []
+        for (number, index, query), of_query in zip(queries, encoded, strict=True):
+            for row in self._rows(of_query, query, tokenizer):
+                rows.append({**row, "record": number, "question": index})
+        return rows
+
+    def _queries(self, records: Sequence[SpanRecord]) -> list[tuple[int, int, SpanQuery]]:
+        """The queries to these records: the index of the record, which one of its queries it is, and the query."""
+        return [
             (number, index, query)
             for number, record in enumerate(records)
             for index, query in enumerate(queries_of(record, self.classes))
         ]
-        encoded = windows(
-            tokenizer,
-            [records[number].words for number, _, _ in queries],
-            self.config.max_length,
-            self.config.stride,
-            [self.config.query_text(query).split() for _, _, query in queries],
-        )
-        rows = []
-        for place, group in groupby(encoded, key=lambda window: window.row["record"]):
-            number, index, query = queries[place]
-            for row in self._rows(list(group), query, tokenizer):
-                rows.append({**row, "record": number, "question": index})
-        return rows
 
-    def _rows(self, of_query: list[Window], query: SpanQuery, tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+    def _rows(self, of_query: list[Window], query: SpanQuery, tokenizer: PreTrainedTokenizerBase) -> Iterator[Row]:
         """The windows of a query with their words, their candidates, and which of these are gold."""
         by_window = candidates([window.words for window in of_query], self.config.stride, self.config.max_span)
-        rows = []
         for window, of_window in zip(of_query, by_window, strict=True):
             index = {word: number for number, word in enumerate(of_window.words)} if query.spans else {}
             held = [
                 (index[first], index[end - 1]) for first, end in sorted(query.spans) if {first, end - 1} <= index.keys()
             ]
-            gold = [
-                (first, last - first)
-                for first, last in held
-                if of_window.above[first] <= last - first < of_window.upto[first]
-            ]
-            rows.append(
-                {
-                    **window.row,
-                    **of_window._asdict(),
-                    "starts": sorted({index[first] for first, _ in query.spans if first in index}),
-                    "ends": sorted({index[end - 1] for _, end in query.spans if end - 1 in index}),
-                    # Rows hold flat lists only: each pair is two numbers in a row.
-                    "gold": [number for span in gold for number in span],
-                    "answerable": int(bool(held)),
-                    "classification": classification_place(window.row, tokenizer),
-                }
-            )
-        return rows
+            gold = []
+            for first, last in held:
+                if of_window.above[first] <= last - first < of_window.upto[first]:
+                    gold += [first, last - first]  # two numbers in a row, as rows hold flat lists only
+            yield {
+                **window.row,
+                **of_window._asdict(),
+                "starts": sorted({index[first] for first, _ in query.spans if first in index}),
+                "ends": sorted({index[end - 1] for _, end in query.spans if end - 1 in index}),
+                "gold": gold,
+                "answerable": int(bool(held)),
+                "classification": classification_place(window.row, tokenizer),
+            }
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         """The rows with W words and spans of up to S words: `place_BW`, `match_BWS`, ..."""
         chosen = [rows[index] for index in indices]
         inputs = padded(chosen, tokenizer)
-        length = inputs["input_ids"].shape[1]
         num_words = max([1, *(len(row["words"]) for row in chosen)])
         num_lengths = max([1, *(int(upto) for row in chosen for upto in row["upto"])])
-        names = ("place", "above", "upto", "start", "end")
-        numbers = {name: torch.zeros((len(chosen), num_words), dtype=torch.long) for name in names}
+        place_BW, above_BW, upto_BW, start_BW, end_BW = torch.zeros((5, len(chosen), num_words), dtype=torch.long)
         match_BWS = torch.zeros((len(chosen), num_words, num_lengths), dtype=torch.long)
         classification_B1 = torch.zeros((len(chosen), 1), dtype=torch.long)
-        for number, row in enumerate(chosen):
-            padding = padding_before(row, length, tokenizer)
+        for number, (row, padding) in enumerate(zip(chosen, paddings_before(chosen, tokenizer), strict=True)):
             size = len(row["words"])
             classification_B1[number] = row["classification"] + padding
-            numbers["place"][number, :size] = torch.tensor(row["places"], dtype=torch.long) + padding
-            numbers["above"][number, :size] = torch.tensor(row["above"], dtype=torch.long)
-            numbers["upto"][number, :size] = torch.tensor(row["upto"], dtype=torch.long)
-            numbers["start"][number, torch.tensor(row["starts"], dtype=torch.long)] = 1
-            numbers["end"][number, torch.tensor(row["ends"], dtype=torch.long)] = 1
+            place_BW[number, :size] = torch.tensor(row["places"], dtype=torch.long) + padding
+            above_BW[number, :size] = torch.tensor(row["above"], dtype=torch.long)
+            upto_BW[number, :size] = torch.tensor(row["upto"], dtype=torch.long)
+            start_BW[number, torch.tensor(row["starts"], dtype=torch.long)] = 1
+            end_BW[number, torch.tensor(row["ends"], dtype=torch.long)] = 1
             gold = torch.tensor(row["gold"], dtype=torch.long)
             match_BWS[number, gold[::2], gold[1::2]] = 1
-        above_BW, upto_BW, lengths_S = numbers.pop("above"), numbers.pop("upto"), torch.arange(num_lengths)
+        lengths_S = torch.arange(num_lengths)
         candidate_BWS = (lengths_S >= above_BW[..., None]) & (lengths_S < upto_BW[..., None])
-        begins_BW1, ends_BWS = numbers["start"][..., None] == 1, _of_lasts(numbers["end"] == 1, num_lengths)
+        begins_BW1, ends_BWS = start_BW[..., None] == 1, _of_lasts(end_BW == 1, num_lengths)
         targets = {
-            **numbers,
+            "place": place_BW,
+            "start": start_BW,
+            "end": end_BW,
             "item": (above_BW == 0) & (upto_BW > 0),
             "match": match_BWS,
             "candidate": candidate_BWS,
@@ -283,10 +245,9 @@ class _MrcNer(Task[SpanRecord]):
         return Batch(inputs, targets, tuple(indices))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        yes = Counter[str](
-            match=sum(len(row["gold"]) // 2 for row in rows), answerable=sum(int(row["answerable"]) for row in rows)
-        )
-        items = Counter[str](answerable=len(rows))
+        items, yes = Counter[str](answerable=len(rows)), Counter[str]()
+        yes["match"] = sum(len(row["gold"]) // 2 for row in rows)
+        yes["answerable"] = sum(int(row["answerable"]) for row in rows)
         columns = (whole_numbers(rows, name) for name in ("above", "upto", "starts", "ends"))
         for above, upto, starts, ends in zip(*columns, strict=True):
             decided = [low == 0 < high for low, high in zip(above, upto, strict=True)]
@@ -323,10 +284,8 @@ class _MrcNer(Task[SpanRecord]):
         """
         candidate_BWS = batch.targets["candidate"]
         p = {name: logits[name].double().sigmoid() for name in self.weights}
-        start_BWS, end_BWS = (
-            p["start"].expand(candidate_BWS.shape),
-            _of_lasts(p["end"][..., 0], candidate_BWS.shape[-1]),
-        )
+        start_BWS = p["start"].expand(candidate_BWS.shape)
+        end_BWS = _of_lasts(p["end"][..., 0], candidate_BWS.shape[-1])
         whole_BWS, nearer_BWS = start_BWS * end_BWS, torch.zeros_like(end_BWS)
         if "match" in p:
             whole_BWS = whole_BWS * p["match"]
@@ -362,23 +321,20 @@ class _MrcNer(Task[SpanRecord]):
         """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
         gold, found = gold_spans(records), found_spans(records, rows, decoded, self.classes)
         num_predicted = sum(len(predicted_spans(spans)) for spans in found.values())
-        counts = self._counts(gold, found)
         once = asked_once(records, rows, self.classes)
-        num_asked = num_candidates(once)
-        num_reached = sum(len(row["gold"]) // 2 for row in once)
-        total = sum_counts(counts)
-        metrics = {
-            **span_scores(total),
-            "constant_f1": constant_f1(records, gold, num_reached, num_asked, are_flat=self.config.spans == "flat"),
-            "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
-        }
-        tuned_items = tuple[ItemCounts, ...]()
-        if decision is not None:
-            tuned_items = tuple(map(span_item, gold, self._counts(gold, found, decision.tuned)))
-            metrics |= tuned_scores(tuned_items) | decision.metrics
-        one_class = num_predicted in (0, num_candidates(rows))
-        items = tuple(map(span_item, gold, counts))
-        return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
+        num_gold, num_reached = sum(map(len, gold.values())), sum(len(row["gold"]) // 2 for row in once)
+        if self.config.spans == "flat":
+            constant = constant_f1(gold.values(), _num_words(records))
+        else:  # of predicting every candidate
+            constant = Counts(num_reached, num_candidates(once) - num_reached, num_gold - num_reached).f1
+        return split_scores(
+            gold.keys(),
+            self._counts(gold, found),
+            {"constant_f1": constant, "spans_out_of_reach": float(num_gold - num_reached)},
+            collapsed=num_predicted in (0, num_candidates(rows)),
+            decision=decision,
+            tuned=[] if decision is None else self._counts(gold, found, decision.tuned),
+        )
 
     def predict(
         self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
@@ -390,19 +346,17 @@ class _MrcNer(Task[SpanRecord]):
         tagged = [record for record in records if not isinstance(record, QueryRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
             return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
-        return Json(
-            [
-                mrc_json(record, index, query.type, self.config.query_text(query), predicted[sentence_of(record)])
-                for record in records
-                for index, query in enumerate(queries_of(record, self.classes))
-            ]
-        )
+        document = []
+        for number, index, query in self._queries(records):
+            record, text = records[number], self.config.query_text(query)
+            document.append(mrc_json(record, index, query.type, text, predicted[sentence_of(record)]))
+        return Json(document)
 
     def answer_ids(self, records: Sequence[Any], file: Path) -> list[str]:
         """The queries of a JSON file, or the sentences of another one."""
         if file.suffix.lower() != ".json":
             return super().answer_ids(records, file)
-        return [query_id(record, n) for record in records for n, _ in enumerate(queries_of(record, self.classes))]
+        return [query_id(records[number], index) for number, index, _ in self._queries(records)]
 
     def score_answers(
         self, records: Sequence[SpanRecord], answers: Answers, dev: tuple[Sequence[SpanRecord], Answers] | None
@@ -433,6 +387,11 @@ class _MrcNer(Task[SpanRecord]):
             span_counts(spans, self._chosen(predicted_spans(found[sentence], numbers)))
             for sentence, spans in gold.items()
         ]
+
+
+def _num_words(records: Sequence[SpanRecord]) -> int:
+    """The number of words of all sentences, each counted once, however many queries it has."""
+    return sum({sentence_of(record): len(record.words) for record in records}.values())
 
 
 def _of_lasts(values_BW: Tensor, num_lengths: int) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.spans import Span, spans_of
+from dice_ray.tasks.answers import Answers
 from dice_ray.tasks.base import Row
 
 SpanRecord: TypeAlias = TaggedRecord | NestedRecord | QueryRecord
@@ -73,11 +74,7 @@ def asked_once(records: Sequence[SpanRecord], rows: Sequence[Row], types: Sequen
 
 
 def types_of(record: SpanRecord) -> set[str]:
-    """The types of a record.
-
-    Raises:
-        DataError: A tag is not in IOB2.
-    """
+    """The types of a record, whose tags must be in IOB2."""
     if isinstance(record, QueryRecord):
         return {record.type}
     if isinstance(record, NestedRecord):
@@ -119,6 +116,17 @@ def mrc_json(record: SpanRecord, index: int, type_: str, query: str, spans: Iter
         "query": query,
         "start_position": [first for first, _ in places],
     }
+
+
+def query_answer(id_: str, num_words: int, answers: Answers) -> set[tuple[int, int]]:
+    """The spans of an answer in that format: first word, and the one after the last; none if they cannot be read."""
+    firsts, lasts = (answers.by_id[id_].get(f"{name}_position") for name in ("start", "end"))
+    if isinstance(firsts, list) and isinstance(lasts, list) and len(firsts) == len(lasts):
+        spans = [*zip(firsts, lasts, strict=True)]
+        if all(type(first) is type(last) is int and 0 <= first <= last < num_words for first, last in spans):
+            return {(first, last + 1) for first, last in spans}
+    answers.unread(id_, f"{firsts} to {lasts}")
+    return set()
 
 
 QUERIES: Mapping[str, Mapping[str, str]] = {

@@ -26,8 +26,6 @@ class Window(NamedTuple):
     """A row, and for each of its tokens the word and the characters of the text; `None` outside of the text.
 
     Attributes:
-        row: The row.
-        encoding: The tokenizer's output.
         sequence: The index of the text among the encoded sequences: 1 behind a question, else 0.
     """
 
@@ -58,10 +56,10 @@ def windows(
     max_length: int,
     stride: int,
     questions: Sequence[str] | Sequence[Sequence[str]] | None = None,
-) -> list[Window]:
-    """Each text, or list of words, as one row, or as several that share `stride` tokens with their neighbours.
+) -> list[list[Window]]:
+    """The windows of each text, or list of words: one, or several that share `stride` tokens with their neighbours.
 
-    With questions, every window of a text follows its question, which is never cut. No texts give no windows.
+    With questions, every window of a text follows its question, which is never cut.
 
     Raises:
         DataError: A question is so long that the windows of its text could not advance.
@@ -70,7 +68,6 @@ def windows(
         return []
     if questions is not None:
         _check_room(tokenizer, questions, max_length, stride)
-    sequence = 0 if questions is None else 1
     encoded = _encodings(
         tokenizer,
         list(texts) if questions is None else list(zip(questions, texts, strict=True)),
@@ -79,10 +76,10 @@ def windows(
         strategy="longest_first" if questions is None else "only_second",
         split=not isinstance(texts[0], str),
     )
+    sequence = 0 if questions is None else 1
     return [
-        Window({**_inputs_of(window, tokenizer), "record": record, "cut": False}, window, sequence)
-        for record, encoding in enumerate(encoded)
-        for window in [encoding, *encoding.overflowing]
+        [Window(_row(window, tokenizer, number), window, sequence) for window in (encoding, *encoding.overflowing)]
+        for number, encoding in enumerate(encoded)
     ]
 
 
@@ -92,15 +89,12 @@ def text_rows(
     """The rows of `windows` without the places of tokens: faster. A pair is one row, whose longer text is truncated."""
     if texts and not isinstance(texts[0], str):
         encoded = _encodings(tokenizer, texts, max_length, side=tokenizer.truncation_side, places=False)
-        return [
-            {**_inputs_of(encoding, tokenizer), "record": record, "cut": bool(encoding.overflowing)}
-            for record, encoding in enumerate(encoded)
-        ]
+        return [_row(each, tokenizer, number, cut=bool(each.overflowing)) for number, each in enumerate(encoded)]
     encoded = _encodings(tokenizer, texts, max_length, stride=stride, places=False)
     return [
-        {**_inputs_of(window, tokenizer), "record": record, "cut": False}
-        for record, encoding in enumerate(encoded)
-        for window in [encoding, *encoding.overflowing]
+        _row(window, tokenizer, number)
+        for number, encoding in enumerate(encoded)
+        for window in (encoding, *encoding.overflowing)
     ]
 
 
@@ -118,17 +112,9 @@ def _encodings(
     """The encodings of texts, lists of words, or pairs of these, by the tokenizers library.
 
     It is called directly because the tokenizers of transformers convert everything to lists and take twice as long.
-
-    Args:
-        tokenizer: Of the encoder.
-        texts: All of the same kind.
-        max_length: The longest encoding; the rest becomes `overflowing` encodings.
-        stride: The tokens that these share.
-        strategy: Which text of a pair is cut.
-        side: The side on which it is cut. `left` returns the overflowing parts in reverse order, so windows are cut on
-            the right.
-        split: Whether the texts are lists of words.
-        places: Whether the words and characters of tokens are needed.
+    What is longer than `max_length` becomes `overflowing` encodings, which share `stride` tokens; cut on the left side
+    they are in reverse order, so windows are cut on the right. `split` is for lists of words, and without `places` the
+    words and characters of tokens are not known.
     """
     if not texts:
         return []
@@ -140,11 +126,10 @@ def _encodings(
     return encoded
 
 
-def _inputs_of(encoding: Encoding, tokenizer: PreTrainedTokenizerBase) -> Row:
-    """The encoder's inputs from an encoding; `padded` adds the attention mask."""
-    if "token_type_ids" in tokenizer.model_input_names:
-        return {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids}
-    return {"input_ids": encoding.ids}
+def _row(encoding: Encoding, tokenizer: PreTrainedTokenizerBase, record: int, *, cut: bool = False) -> Row:
+    """The row of an encoding; `padded` adds the attention mask."""
+    segments = {"token_type_ids": encoding.type_ids} if "token_type_ids" in tokenizer.model_input_names else {}
+    return {"input_ids": encoding.ids, **segments, "record": record, "cut": cut}
 
 
 def _check_room(
@@ -231,17 +216,15 @@ def labels_of(rows: Iterable[Row]) -> NDArray[np.int64]:
     return np.array([row["label"] for row in rows], dtype=np.int64)
 
 
-def padding_before(row: Row, length: int, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The number of padding tokens in front of a row that is padded to this length."""
-    return length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+def paddings_before(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> list[int]:
+    """The number of tokens that `padded` puts in front of each of these rows."""
+    lengths = [len(row["input_ids"]) for row in rows]
+    longest = max(lengths, default=0)
+    return [longest - length if tokenizer.padding_side == "left" else 0 for length in lengths]
 
 
 def classification_place(row: Row, tokenizer: PreTrainedTokenizerBase) -> int:
-    """The place of a row's classification token: last for XLNet, else first.
-
-    Raises:
-        DataError: It is at neither end.
-    """
+    """The place of a row's classification token, which must be at one of its ends: last for XLNet, else first."""
     ids = row["input_ids"]
     for place in (len(ids) - 1, 0):  # last one first: a text may itself begin with the token
         if ids[place] == tokenizer.cls_token_id:
@@ -254,7 +237,5 @@ def classification_place(row: Row, tokenizer: PreTrainedTokenizerBase) -> int:
 
 def classification_places(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Tensor:
     """The place of the classification token in each of these rows, after padding."""
-    longest = max(len(row["input_ids"]) for row in rows)
-    return torch.tensor(
-        [padding_before(row, longest, tokenizer) + classification_place(row, tokenizer) for row in rows]
-    )
+    paddings = paddings_before(rows, tokenizer)
+    return torch.tensor(paddings) + torch.tensor([classification_place(row, tokenizer) for row in rows])

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
@@ -16,25 +16,16 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import TaggedRecord, groups_of
 from dice_ray.errors import DataError
-from dice_ray.metrics.classification import Counts, ItemCounts, ratio
+from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.decisions import FittedDecision, Numbers
 from dice_ray.metrics.fitting import fit_spans
-from dice_ray.metrics.spans import (
-    Span,
-    counts_of_choices,
-    span_counts,
-    span_item,
-    span_scores,
-    spans_of,
-    sum_counts,
-    tuned_scores,
-)
+from dice_ray.metrics.spans import Span, counts_of_choices, span_counts, spans_of
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answers import Answers, LabelNames
 from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
-from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
-from dice_ray.tasks.span_answers import span_answers
+from dice_ray.tasks.rows import decided, padded, paddings_before, whole_numbers, windows
+from dice_ray.tasks.span_scoring import constant_f1, span_answers, split_scores
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -155,10 +146,8 @@ class _Tagging(Task[TaggedRecord]):
         units = [self.config.tagged(record) for record in records]
         encoded = windows(tokenizer, [words for words, _ in units], self.config.max_length, self.config.stride)
         rows = []
-        for record, group in groupby(encoded, key=lambda window: window.row["record"]):
-            of_record = list(group)
+        for (_, gold), of_record in zip(units, encoded, strict=True):
             for window, items in zip(of_record, decided([window.words for window in of_record]), strict=True):
-                gold = units[record][1]
                 tags = [indices.get(gold[word], NO_TARGET) if gold else NO_TARGET for word in items]
                 rows.append({**window.row, "words": list(items), "places": list(items.values()), "tags": tags})
         return rows
@@ -166,11 +155,9 @@ class _Tagging(Task[TaggedRecord]):
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
         inputs = padded(chosen, tokenizer)
-        length = inputs["input_ids"].shape[1]
-        tags_BL = torch.full((len(chosen), length), NO_TARGET)
-        items_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
-        for number, row in enumerate(chosen):
-            padding = padding_before(row, length, tokenizer)
+        tags_BL = torch.full_like(inputs["input_ids"], NO_TARGET)
+        items_BL = torch.zeros_like(tags_BL, dtype=torch.bool)
+        for number, (row, padding) in enumerate(zip(chosen, paddings_before(chosen, tokenizer), strict=True)):
             places = torch.tensor(row["places"], dtype=torch.long) + padding
             tags_BL[number, places] = torch.tensor(row["tags"], dtype=torch.long)
             items_BL[number, places] = True
@@ -234,33 +221,27 @@ class _Tagging(Task[TaggedRecord]):
         """
         gold = [list(self.config.tagged(record)[1]) for record in records]
         predicted = self._predicted(records, rows, decoded)
-        counts = [self._counts(*pair) for pair in zip(gold, predicted, strict=True)]
-        total, num_words = sum_counts(counts), sum(map(len, gold))
-        frequencies = Counter(tag for tags in gold for tag in tags)
-        spans = [span for tags in gold for span in self.config.spans(tags)]
-        # A type that is predicted for each word is right where a span of it has one word.
-        singles = Counter(type_ for type_, first, end in spans if end - first == 1)
-        num_constant = max(singles.values(), default=0)
+        num_words, frequencies = sum(map(len, gold)), Counter(tag for tags in gold for tag in tags)
         num_right = sum(
             tag == guess for pair in zip(gold, predicted, strict=True) for tag, guess in zip(*pair, strict=True)
         )
-        metrics = {
-            **span_scores(total),
+        others = {
             "accuracy": ratio(num_right, num_words),
-            "constant_f1": Counts(num_constant, num_words - num_constant, len(spans) - num_constant).f1,
+            "constant_f1": constant_f1([*map(self.config.spans, gold)], num_words),
             "constant_accuracy": ratio(max(frequencies.values()), num_words),
             "words_dropped": float(num_words - sum(len(row["words"]) for row in rows)),
         }
-        ids, tuned_items = [record.id for record in records], tuple[ItemCounts, ...]()
-        if decision is not None:
-            tuned = self._predicted(records, rows, decoded, decision.tuned)
-            tuned_counts = [self._counts(*pair) for pair in zip(gold, tuned, strict=True)]
-            tuned_items = tuple(map(span_item, ids, tuned_counts))
-            metrics |= tuned_scores(tuned_items) | decision.metrics
+        tuned = [] if decision is None else self._predicted(records, rows, decoded, decision.tuned)
         by_record = self._decided(records, rows, decoded)
         one_class = len({tag if margin < 0 else None for words in by_record for _, tag, margin in words}) == 1
-        items = tuple(map(span_item, ids, counts))
-        return Scores(metrics, collapsed=one_class, items=items, tuned_items=tuned_items, classes=total)
+        return split_scores(
+            [record.id for record in records],
+            list(map(self._counts, gold, predicted)),
+            others,
+            collapsed=one_class,
+            decision=decision,
+            tuned=map(self._counts, gold, tuned),
+        )
 
     def predict(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None

@@ -19,7 +19,7 @@ WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_siz
 
 @given(words=WORDS, stride=st.integers(0, 8))
 def test_the_first_piece_of_every_word_decides_it_once(words: list[str], stride: int) -> None:
-    rows = windows(TOKENIZER, [words], max_length=16, stride=stride)
+    (rows,) = windows(TOKENIZER, [words], max_length=16, stride=stride)
     found = decided([window.words for window in rows])
     assert sorted(word for items in found for word in items) == list(range(len(words)))
     for window, items in zip(rows, found, strict=True):
@@ -36,13 +36,13 @@ def test_a_word_is_decided_in_the_window_with_the_most_context() -> None:
 
 @pytest.mark.parametrize("texts", [["a bc de " * 4 + "ff " * 9, "a"], [["a", "bc", "de"] * 4 + ["ff"] * 9, ["a"]]])
 def test_windows_overlap_by_the_stride_and_name_their_record(texts: list[str]) -> None:
-    rows = windows(TOKENIZER, texts, max_length=10, stride=3)
-    assert [window.row["record"] for window in rows] == [0] * (len(rows) - 1) + [1]
-    for before, after in pairwise(rows[:-1]):
+    rows, (other,) = windows(TOKENIZER, texts, max_length=10, stride=3)
+    assert [window.row["record"] for window in (*rows, other)] == [0] * len(rows) + [1]
+    for before, after in pairwise(rows):
         assert before.row["input_ids"][-4:-1] == after.row["input_ids"][1:4]
-    words = [word for window in rows[:-1] for word in window.words[1:-1]]
+    words = [word for window in rows for word in window.words[1:-1]]
     assert (
-        len(words) - 3 * (len(rows) - 2)
+        len(words) - 3 * (len(rows) - 1)
         == len(TOKENIZER(texts[0], is_split_into_words=isinstance(texts[0], list))["input_ids"]) - 2
     )
     assert windows(TOKENIZER, [], max_length=10, stride=3) == []
@@ -53,16 +53,16 @@ def test_a_question_precedes_every_window(split: bool) -> None:
     text, question = "a bc de " * 9 + "ff", "bc ff"
     texts = [text.split() if split else text, ["a"] if split else "a"]
     questions = [question.split() if split else question] * 2
-    rows = windows(TOKENIZER, texts, max_length=14, stride=3, questions=questions)
-    assert [window.row["record"] for window in rows] == [0] * (len(rows) - 1) + [1]
-    assert len(rows) > 2
+    rows, (other,) = windows(TOKENIZER, texts, max_length=14, stride=3, questions=questions)
+    assert [window.row["record"] for window in (*rows, other)] == [0] * len(rows) + [1]
+    assert len(rows) > 1
     pieces = TOKENIZER(questions[0], is_split_into_words=split)["input_ids"]
-    for window in rows:
+    for window in (*rows, other):
         assert window.row["input_ids"][: len(pieces)] == pieces
         assert all(word is None for word in [*window.words[: len(pieces)], window.words[-1]])
     read = {
         word: text.split()[word][span[0] : span[1]] if split else text[span[0] : span[1]]
-        for window in rows[:-1]
+        for window in rows
         for word, span in zip(window.words, window.spans, strict=True)
         if word is not None and span is not None
     }
@@ -82,7 +82,7 @@ def test_rows_are_padded_as_the_tokenizer_pads(side: str) -> None:
     tokenizer.add_special_tokens({"pad_token": "[MASK]"})  # another id than the 0 that arrays are filled with
     tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     texts = ["a word", "or two or a word", "two"]
-    rows = [window.row for window in windows(tokenizer, texts, 16, 4, questions=["a", "word or", "two"])]
+    rows = [window.row for (window,) in windows(tokenizer, texts, 16, 4, questions=["a", "word or", "two"])]
     expected = tokenizer.pad(
         [{name: row[name] for name in tokenizer.model_input_names if name in row} for row in rows], return_tensors="pt"
     )
@@ -112,10 +112,10 @@ def test_the_classification_token_is_found_on_either_side_of_the_padding(side: s
 def test_windows_go_from_left_to_right_whatever_side_the_tokenizer_cuts(questions: list[str] | None) -> None:
     tokenizer = load_tokenizer(ModelConfig(), ["a bc def"])
     text = ["a bc de " * 9 + "ff"]
-    expected = windows(tokenizer, text, 14, 3, questions)
+    (expected,) = windows(tokenizer, text, 14, 3, questions)
     plain = text_rows(tokenizer, text, 14, 3)
     tokenizer.truncation_side = "left"
-    found = windows(tokenizer, text, 14, 3, questions)
+    (found,) = windows(tokenizer, text, 14, 3, questions)
     assert len(found) > 2
     assert [window.row for window in found] == [window.row for window in expected]
     assert text_rows(tokenizer, text, 14, 3) == plain

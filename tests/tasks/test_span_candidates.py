@@ -20,7 +20,7 @@ WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_siz
 def test_every_span_in_a_window_is_decided_once_where_it_has_the_most_context(
     words: list[str], stride: int, max_span: int
 ) -> None:
-    rows = windows(TOKENIZER, [words], max_length=16, stride=stride)
+    (rows,) = windows(TOKENIZER, [words], max_length=16, stride=stride)
     pieces = [len(TOKENIZER.tokenize(word)) for word in words]
     firsts = [sum(pieces[:number]) for number in range(len(words))]
     bounds = []  # the tokens of the text that a window holds
@@ -55,7 +55,8 @@ def test_every_span_in_a_window_is_decided_once_where_it_has_the_most_context(
 
 @given(words=WORDS, stride=st.integers(0, 8))
 def test_a_word_is_decided_where_its_own_span_is(words: list[str], stride: int) -> None:
-    of_windows = [row.words for row in windows(TOKENIZER, [words], max_length=16, stride=stride)]
+    (rows_of_text,) = windows(TOKENIZER, [words], max_length=16, stride=stride)
+    of_windows = [row.words for row in rows_of_text]
     for of_window, items in zip(candidates(of_windows, stride, max_span=3), decided(of_windows), strict=True):
         rows = zip(of_window.words, of_window.places, of_window.above, of_window.upto, strict=True)
         assert {word: place for word, place, above, upto in rows if above == 0 < upto} == items
