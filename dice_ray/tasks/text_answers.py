@@ -16,13 +16,6 @@ from dice_ray.tasks.text_decider import TextDecider
 _LABEL = ("label", "labels", "answer", "prediction")
 
 
-def without_answer(decider: TextDecider) -> str:
-    """What a text without an answer counts as: the negative label, no label, or wrong."""
-    if decider.has_positive:
-        return repr(decider.classes[0])
-    return "wrong" if decider.is_exclusive else "without labels"
-
-
 def has_probabilities(decider: TextDecider, answers: Answers) -> bool:
     """Whether a file gives probabilities, and not labels alone."""
     return any(_given(id_, decider, answers) for id_ in answers.by_id)
@@ -31,7 +24,7 @@ def has_probabilities(decider: TextDecider, answers: Answers) -> bool:
 def given_probabilities(
     ids: Sequence[str], gold_NC: NDArray[np.bool_], decider: TextDecider, answers: Answers
 ) -> list[list[float]]:
-    """The probabilities of each text; one without an answer is as `without_answer` says.
+    """The probabilities of each text; one without an answer is as `TextDecider.without_answer` says.
 
     Raises:
         DataError: A probability is no number from 0 to 1, or those of some classes are missing; or most texts have no

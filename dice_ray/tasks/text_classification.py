@@ -28,7 +28,7 @@ from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, Wi
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
 from dice_ray.tasks.text_decider import TextDecider
-from dice_ray.tasks.text_scores import by_record, calibrated_metrics, class_metrics, label_metrics, positive_metrics
+from dice_ray.tasks.text_scores import by_record, calibrated_metrics, untuned_metrics
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 
@@ -41,6 +41,12 @@ if TYPE_CHECKING:
 _Classified: TypeAlias = TextRecord | PairRecord
 _BY_DECISION = "decision"
 """The score that is the value of the decision."""
+
+
+def _default_score(above: Mapping[str, Any]) -> str:
+    if above.get("decision"):
+        return _BY_DECISION
+    return "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy"
 
 
 class TextClassificationConfig(WindowedBranch):
@@ -75,13 +81,7 @@ class TextClassificationConfig(WindowedBranch):
     decision: DecisionConfig | None = Field(None, description="that of the score")
     calibration: Literal["none", "temperature", "isotonic"] = "none"
     score: Address = Field(
-        default_factory=lambda above: (
-            _BY_DECISION
-            if above.get("decision")
-            else "f1"
-            if above.get("positive") or above.get("labels") == "several"
-            else "accuracy"
-        ),
+        default_factory=_default_score,
         description="decision where one is chosen, f1 for a positive label or several labels, else accuracy",
     )
     link: Literal["softmax", "sigmoid"] = Field(
@@ -171,7 +171,7 @@ class TextClassificationConfig(WindowedBranch):
 
     def classes(self, records: Sequence[_Classified]) -> tuple[str, ...]:
         """The labels of the training split, the positive one last."""
-        labels = sorted({label for record in records for label in record.labels})
+        labels = sorted(self.label_counts(records))
         if self.positive is not None and (self.positive not in labels or len(labels) != 2):
             raise DataError(
                 f"{self.name} with a positive label needs exactly two labels in the training split, one of them "
@@ -215,10 +215,7 @@ class SentencePairConfig(TextClassificationConfig):
     stride: ClassVar[int] = 0  # type: ignore[misc]
 
     positive: str = "1"
-    score: Address = Field(
-        default_factory=lambda above: _BY_DECISION if above.get("decision") else "f1",
-        description="decision where one is chosen, else f1",
-    )
+    score: Address = Field(default_factory=_default_score, description="decision where one is chosen, else f1")
     link: Literal["softmax", "sigmoid"] = "softmax"
 
     def negatives_and_positives(self, records: Sequence[_Classified]) -> tuple[int, int]:
@@ -239,25 +236,24 @@ class _TextTask(Task[_Classified]):
     def members(self, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
         """`members_NC`: which texts have which classes."""
 
-    @abstractmethod
-    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
-        """The scores of untuned predictions, and of constant ones."""
-
     def texts(self, records: Sequence[_Classified]) -> list[str]:
         return [text for record in records for text in record.content]
 
     def encode(self, records: Sequence[_Classified], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        targets = self._targets(records)
+        texts: list[Any] = [record.content if isinstance(record, PairRecord) else record.text for record in records]
+        rows = text_rows(tokenizer, texts, self.config.max_length, self.config.stride)
+        return [{**row, "label": targets[row["record"]]} for row in rows]
+
+    def _targets(self, records: Sequence[_Classified]) -> list[int | list[int]]:
+        """The term's target for each record."""
         indices = {label: index for index, label in enumerate(self.classes)}
-        labels = []
+        targets = []
         for record in records:
             if unknown := [label for label in record.labels if label not in indices]:
                 raise DataError(f"text {record.id}: its labels must be among {self.classes}, got {unknown[0]!r}")
-            labels.append(self.target([indices[label] for label in record.labels]))
-        texts: list[Any] = [record.content if isinstance(record, PairRecord) else record.text for record in records]
-        rows = text_rows(tokenizer, texts, self.config.max_length, self.config.stride)
-        for row in rows:
-            row["label"] = labels[row["record"]]
-        return rows
+            targets.append(self.target([indices[label] for label in record.labels]))
+        return targets
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
@@ -280,21 +276,18 @@ class _TextTask(Task[_Classified]):
         """The probability of each class."""
         logits_BC = logits["label"].double()
         p_BC = logits_BC.softmax(-1) if self.config.link == "softmax" else logits_BC.sigmoid()
-        probabilities: list[list[float]] = (torch.cat([1 - p_BC, p_BC], 1) if self._has_one_logit else p_BC).tolist()
-        return probabilities
+        return list((torch.cat([1 - p_BC, p_BC], 1) if self._has_one_logit else p_BC).tolist())
 
     @cached_property
     def _decider(self) -> TextDecider:
-        config = self.config
-        return TextDecider(
-            self.classes, config.labels == "one", config.positive is not None, config.rule(), config.decided_metric()
-        )
+        is_exclusive, has_positive = self.config.labels == "one", self.config.positive is not None
+        rule, metric = self.config.rule(), self.config.decided_metric()
+        return TextDecider(self.classes, is_exclusive, has_positive, rule, metric, self.own_value)
 
     def decide(self, records: Sequence[_Classified], rows: Sequence[Row], decoded: Decoded) -> FittedDecision:
         labels, probabilities_NC = by_record(rows, decoded)
-        groups = groups_of(records)
-        calibration = self.config.calibration
-        decision = self._decider.fit(self.members(labels), probabilities_NC, calibration, groups, self.own_value)
+        gold_NC, groups = self.members(labels), groups_of(records)
+        decision = self._decider.fit(gold_NC, probabilities_NC, self.config.calibration, groups)
         return replace(decision, is_used=decision.is_used and self.config.uses_decision())
 
     def score(
@@ -303,14 +296,13 @@ class _TextTask(Task[_Classified]):
         labels, probabilities_NC = by_record(rows, decoded)
         decider, ids, gold_NC = self._decider, [record.id for record in records], self.members(labels)
         plain_NC = decider.chosen(probabilities_NC)
-        metrics = self.plain_metrics(labels, probabilities_NC)
+        metrics = untuned_metrics(decider, gold_NC, probabilities_NC, self.config.plain_score())
         metrics |= self.own_metric(metrics, *map(decider.names, (gold_NC, plain_NC)))
-        probabilities, calibrated, tuned_items = dict[str, float](), dict[str, float](), tuple[ItemCounts, ...]()
-        if decider.is_exclusive:
-            probabilities = dict(zip(ids, probabilities_NC[gold_NC].tolist(), strict=True))
+        probabilities = dict(zip(ids, probabilities_NC[gold_NC].tolist(), strict=True)) if decider.is_exclusive else {}
+        calibrated, tuned_items = dict[str, float](), tuple[ItemCounts, ...]()
         if decision is not None:
             tuned_NC = decider.chosen(probabilities_NC, decision, decision.tuned)
-            metrics |= decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC, self.own_value)
+            metrics |= decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC)
             tuned_items = item_counts(ids, *map(decider.counted, (gold_NC, tuned_NC)))
             if decider.is_exclusive and decision.calibration:
                 after_NC = decision.probabilities(probabilities_NC, exclusive=True)
@@ -332,8 +324,8 @@ class _TextTask(Task[_Classified]):
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = by_record(rows, decoded)
         # Untuned, labels are those that `score` counts: a calibration does not change them, a prior does.
-        changes = decision is not None and (decision.is_used or decision.prior is not None)
-        chosen_NC = self._decider.chosen(probabilities_NC, decision, decision.used if decision and changes else None)
+        numbers = decision.used if decision and (decision.is_used or decision.prior is not None) else None
+        chosen_NC = self._decider.chosen(probabilities_NC, decision, numbers)
         if decision is not None:
             probabilities_NC = decision.probabilities(probabilities_NC, exclusive=self._decider.is_exclusive)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
@@ -344,10 +336,7 @@ class _TextTask(Task[_Classified]):
         return TablePredictions(columns, cells)
 
     def score_answers(
-        self,
-        records: Sequence[_Classified],
-        answers: Answers,
-        dev: tuple[Sequence[_Classified], Answers] | None,
+        self, records: Sequence[_Classified], answers: Answers, dev: tuple[Sequence[_Classified], Answers] | None
     ) -> tuple[Scores, str]:
         """By their probabilities where they have any, else by their labels, which no decision changes."""
         given, decision = self._given(records, answers), None
@@ -364,14 +353,12 @@ class _TextTask(Task[_Classified]):
             and (decision or not (name.startswith("threshold") or name.endswith("_tuned")))
         }
         scores = replace(scores, metrics=metrics, tuned_items=scores.tuned_items if decision else ())
-        counts_as = text_answers.without_answer(self._decider)
-        return scores if has_probabilities else replace(scores, label_probabilities={}), counts_as
+        scores = scores if has_probabilities else replace(scores, label_probabilities={})
+        return scores, self._decider.without_answer
 
     def _given(self, records: Sequence[_Classified], answers: Answers) -> tuple[list[Row], list[list[float]]]:
         """The rows of these records, one each, and what would have been decoded of them."""
-        indices = {label: index for index, label in enumerate(self.classes)}
-        targets = [self.target([indices[label] for label in record.labels]) for record in records]
-        rows = [{"record": number, "label": target} for number, target in enumerate(targets)]
+        rows = [{"record": number, "label": target} for number, target in enumerate(self._targets(records))]
         ids, gold_NC = [record.id for record in records], self.members(labels_of(rows))
         return rows, text_answers.given_probabilities(ids, gold_NC, self._decider, answers)
 
@@ -397,12 +384,6 @@ class _OneLabel(_TextTask):
         counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
         return (TermFacts("label", self.config.link, self.classes, tuple(counts), 0 if len(counts) == 2 else None),)
 
-    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
-        score = self.config.plain_score()
-        if self.config.positive is None:
-            return class_metrics(self.classes, labels, probabilities_NC, score)
-        return positive_metrics(labels, probabilities_NC, score)
-
 
 class _SeveralLabels(_TextTask):
     """Any number of labels for each text, by a sigmoid for each label: an item is a pair of a text and a label."""
@@ -417,6 +398,3 @@ class _SeveralLabels(_TextTask):
         by_label = labels_of(rows).sum(0).tolist()
         counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
         return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
-
-    def plain_metrics(self, labels: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]]) -> dict[str, float]:
-        return label_metrics(self.classes, labels == 1, probabilities_NC, self.config.plain_score())

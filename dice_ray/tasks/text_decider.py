@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +16,6 @@ from dice_ray.metrics.decisions import UNTUNED_THRESHOLD, FittedDecision, Number
 from dice_ray.metrics.fitting import fit_classes, fit_own_threshold, fit_threshold
 from dice_ray.metrics.rules import Outcomes, OwnRule, Rule, ShiftRule
 from dice_ray.metrics.shifts import shifted
-
-_OwnValue: TypeAlias = Callable[[list[Any], list[Any]], float]
-"""The user's function of the labels and the predicted labels of all texts."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +28,7 @@ class TextDecider:
         has_positive: Whether the second of two classes is the positive one.
         rule: What it is fitted for.
         metric: The name of its value.
+        own_value: The user's function of the labels and the predicted labels of all texts, for an `OwnRule`.
     """
 
     classes: tuple[str, ...]
@@ -39,6 +36,7 @@ class TextDecider:
     has_positive: bool
     rule: Rule | OwnRule | ShiftRule
     metric: str
+    own_value: Callable[[list[Any], list[Any]], float]
 
     def counted(self, of_classes_NC: NDArray[Any]) -> NDArray[Any]:
         """The columns that are scored: of two classes the positive one."""
@@ -56,32 +54,26 @@ class TextDecider:
         probabilities_NC: NDArray[np.floating],
         calibration: Literal["none", "temperature", "isotonic"],
         groups: Sequence[str] | None,
-        own_value: _OwnValue,
     ) -> FittedDecision:
         """The calibration and the decision of these probabilities on dev."""
-        plain = self._fit(gold_NC, probabilities_NC, groups, own_value)
+        plain = self._fit(gold_NC, probabilities_NC, groups)
         if calibration == "none":
             return plain
         fitted = fit_calibration(calibration, probabilities_NC, gold_NC, exclusive=self.is_exclusive)
-        after = self._fit(gold_NC, fitted.apply(probabilities_NC, exclusive=self.is_exclusive), groups, own_value)
+        after = self._fit(gold_NC, fitted.apply(probabilities_NC, exclusive=self.is_exclusive), groups)
         # Isotonic steps hold the labels of all of dev: the folds would not be judged by what others were fitted to.
         judged = plain if calibration == "isotonic" else after
         return replace(after, is_used=judged.is_used, on_dev=judged.on_dev, calibration=fitted.stored())
 
     def _fit(
-        self,
-        gold_NC: NDArray[np.bool_],
-        probabilities_NC: NDArray[np.floating],
-        groups: Sequence[str] | None,
-        own_value: _OwnValue,
+        self, gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating], groups: Sequence[str] | None
     ) -> FittedDecision:
-        """The decision of these probabilities."""
         p_NC, has_NC = self.counted(probabilities_NC), self.counted(gold_NC)
         match self.rule:
             case ShiftRule():
                 decision = fit_classes(probabilities_NC, gold_NC.argmax(1), self.classes, self.metric, groups)
             case OwnRule():
-                decision = fit_own_threshold(p_NC, has_NC, self.metric, partial(self._own, own_value), groups)
+                decision = fit_own_threshold(p_NC, has_NC, self.metric, self._own, groups)
             case _:
                 decision = fit_threshold(p_NC, has_NC, self.rule, self._labels, groups)
         share = implied_prior(probabilities_NC[:, 1], float(gold_NC[:, 1].mean())) if self.has_positive else None
@@ -109,40 +101,41 @@ class TextDecider:
         if "threshold" not in numbers:
             shifts_C = np.array([numbers[f"shift:{name}"] for name in self.classes])
             return np.asarray(shifted(probabilities_NC, shifts_C)[:, None] == classes_C)
-        chosen_NC = np.asarray(self.counted(probabilities_NC) > thresholds(numbers, self._labels))
-        return np.concatenate([~chosen_NC, chosen_NC], 1) if self.has_positive else chosen_NC
+        return self._whole(np.asarray(self.counted(probabilities_NC) > thresholds(numbers, self._labels)))
+
+    @property
+    def without_answer(self) -> str:
+        """What a text that another program did not answer counts as: the negative label, no label, or wrong."""
+        if self.has_positive:
+            return repr(self.classes[0])
+        return "wrong" if self.is_exclusive else "without labels"
 
     def tuned_metrics(
-        self,
-        gold_NC: NDArray[np.bool_],
-        plain_NC: NDArray[np.bool_],
-        tuned_NC: NDArray[np.bool_],
-        own_value: _OwnValue,
+        self, gold_NC: NDArray[np.bool_], plain_NC: NDArray[np.bool_], tuned_NC: NDArray[np.bool_]
     ) -> dict[str, float]:
         """The scores of tuned predictions; what the rule counts also for untuned and constant ones."""
         if isinstance(self.rule, ShiftRule):
             counts_CC = confusion(gold_NC.argmax(1), tuned_NC.argmax(1), len(self.classes))
             return {f"{self.metric}_tuned": class_scores(counts_CC)[self.metric]}
-        outcomes = [Outcomes.of(self.counted(each), self.counted(gold_NC)) for each in (plain_NC, tuned_NC)]
-        plain, tuned = outcomes
+        plain, tuned = (Outcomes.of(self.counted(each), self.counted(gold_NC)) for each in (plain_NC, tuned_NC))
         scores = Counts(tuned.tp, tuned.fp, tuned.fn).scores
         if not self.is_exclusive:
             scores["macro_f1"] = micro_and_macro(label_counts(gold_NC, tuned_NC))["macro_f1"]
         metrics = {f"{name}_tuned": value for name, value in scores.items()}
         if isinstance(self.rule, Rule):
             return metrics | self.rule.scores(plain, tuned)
-        return metrics | {f"{self.metric}_tuned": self._own(own_value, gold_NC, tuned_NC)}
+        return metrics | {f"{self.metric}_tuned": self._own(*map(self.counted, (gold_NC, tuned_NC)))}
 
     @property
     def _labels(self) -> tuple[str, ...]:
         """The labels that may have a threshold of their own."""
         return () if self.is_exclusive else self.classes
 
-    def _own(self, value: _OwnValue, gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> float:
-        gold, predicted = (self._whole(each) for each in (gold_NC, predicted_NC))
-        return value(self.names(gold), self.names(predicted))
+    def _own(self, *counted_NC: NDArray[np.bool_]) -> float:
+        """The value of the user's function, from the columns that are scored: gold ones and predicted ones."""
+        gold, predicted = (self.names(self._whole(each_NC)) for each_NC in counted_NC)
+        return self.own_value(gold, predicted)
 
     def _whole(self, counted_NC: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """The members of both classes, from those of the positive one."""
-        is_of_one = self.has_positive and counted_NC.shape[1] == 1
-        return np.concatenate([~counted_NC, counted_NC], 1) if is_of_one else counted_NC
+        """The inverse of `counted`."""
+        return np.concatenate([~counted_NC, counted_NC], 1) if self.has_positive else counted_NC

@@ -29,6 +29,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.tasks.base import Decoded, Row
 from dice_ray.tasks.rows import labels_of
+from dice_ray.tasks.text_decider import TextDecider
 
 
 def by_record(rows: Sequence[Row], decoded: Decoded) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
@@ -39,30 +40,26 @@ def by_record(rows: Sequence[Row], decoded: Decoded) -> tuple[NDArray[np.int64],
     return labels_of([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
 
 
-def class_metrics(
-    classes: Sequence[str], labels_N: NDArray[np.int64], probabilities_NC: NDArray[np.floating[Any]], score: str
+def untuned_metrics(
+    decider: TextDecider, gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating[Any]], score: str
 ) -> dict[str, float]:
-    """The scores of one label of several classes, none of which is positive."""
-    members_NC = labels_N[:, None] == np.arange(len(classes))
-    counts_CC = confusion(labels_N, probabilities_NC.argmax(-1), len(classes))
+    """The scores of untuned predictions, and of constant ones; `score` is the metric that decides."""
+    if not decider.is_exclusive:
+        return _label_metrics(decider.classes, gold_NC, probabilities_NC, score)
+    labels_N = gold_NC.argmax(1)
+    counts_CC = confusion(labels_N, probabilities_NC.argmax(-1), len(decider.classes))
+    of_all_classes, of_each = _of_all_classes(counts_CC, score), class_counts(decider.classes, counts_CC)
+    loss = {"log_loss": log_loss(probabilities_NC, gold_NC, exclusive=True)}
+    if not decider.has_positive:
+        return of_all_classes | f1_by_name(of_each) | {"roc_auc": macro_roc_auc(probabilities_NC, gold_NC)} | loss
     return {
-        **_of_all_classes(labels_N, counts_CC, score),
-        **f1_by_name(class_counts(classes, counts_CC)),
-        "roc_auc": macro_roc_auc(probabilities_NC, members_NC),
-        "log_loss": log_loss(probabilities_NC, members_NC, exclusive=True),
+        **binary_scores(probabilities_NC[:, 1], labels_N, 0.5),
+        **of_all_classes,
+        **loss,
+        "constant_f1": constant_f1(labels_N),
+        **chosen_constant(score, labels_N),
+        **chosen_f_beta(score, of_each[decider.classes[1]]),
     }
-
-
-def positive_metrics(
-    labels_N: NDArray[np.int64], probabilities_N2: NDArray[np.floating[Any]], score: str
-) -> dict[str, float]:
-    """The scores of a positive class, at the threshold 0.5."""
-    counts_CC = confusion(labels_N, probabilities_N2.argmax(-1), 2)
-    metrics = binary_scores(probabilities_N2[:, 1], labels_N, 0.5) | _of_all_classes(labels_N, counts_CC, score)
-    metrics["log_loss"] = log_loss(probabilities_N2, labels_N[:, None] == np.arange(2), exclusive=True)
-    metrics["constant_f1"] = constant_f1(labels_N)
-    metrics |= chosen_constant(score, labels_N)
-    return metrics | chosen_f_beta(score, class_counts(("", "positive"), counts_CC)["positive"])
 
 
 def calibrated_metrics(
@@ -76,15 +73,16 @@ def calibrated_metrics(
     return {f"{name}_calibrated": value for name, value in metrics.items()}
 
 
-def _of_all_classes(labels_N: NDArray[np.int64], counts_CC: NDArray[np.int64], score: str) -> dict[str, float]:
-    """The scores over all classes, and those of the constant predictor."""
-    most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
-    constant = class_scores(confusion(labels_N, most_frequent, len(counts_CC))) | {"roc_auc": 0.5}
+def _of_all_classes(counts_CC: NDArray[np.int64], score: str) -> dict[str, float]:
+    """The scores over all classes, and those of predicting the most frequent class."""
+    sizes_C, constant_CC = counts_CC.sum(1), np.zeros_like(counts_CC)
+    constant_CC[:, sizes_C.argmax()] = sizes_C
+    constant = class_scores(constant_CC) | {"roc_auc": 0.5}
     stored = constant.keys() & {"accuracy", "macro_f1", score}
     return class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in sorted(stored)}
 
 
-def label_metrics(
+def _label_metrics(
     classes: Sequence[str], gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating[Any]], score: str
 ) -> dict[str, float]:
     """The scores of several labels, at the threshold 0.5, and those of predicting the same labels for every text."""
