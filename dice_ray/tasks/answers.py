@@ -123,11 +123,7 @@ class Answers:
             self.note("unread", id_, found)
 
     def tags(self, id_: str, words: Sequence[str], names: LabelNames) -> list[str | None]:
-        """The tags of a record's words; None for a word without one.
-
-        Raises:
-            DataError: The file has other words.
-        """
+        """The tags of a record's words, which must be those of the file if it has any; None for a word without one."""
         if "words" in (row := self.by_id[id_]) and row["words"] != (must := [BREAK.sub(" ", word) for word in words]):
             raise DataError(f"{self.file}: {id_} must have the words {shown(must)}, got {shown(row['words'])}")
         given = self.value(id_, "tags")
@@ -142,11 +138,7 @@ class Answers:
         return named
 
     def check(self) -> None:
-        """Check, once all were read, that most records have an answer.
-
-        Raises:
-            DataError: The file answers fewer than half of the records.
-        """
+        """Check, once all were read, that at least half of the records have an answer."""
         num_lacking = self._num("missing") + self._num("unread")
         if 2 * num_lacking > len(self.by_id):
             ids = ", ".join(map(repr, [*self.by_id][:_NUM_SHOWN]))
@@ -157,11 +149,7 @@ class Answers:
             )
 
     def sentence(self, counts_as: str) -> str:
-        """Every fault in one sentence; empty for none.
-
-        Args:
-            counts_as: What a record without an answer counts as.
-        """
+        """Every fault in one sentence, with what a record without an answer counts as; empty without faults."""
         parts = [self._part(kind, noun, words) for kind, (noun, words) in _FAULTS.items()]
         if self._num("missing") + self._num("unread"):
             parts.insert(4, f"what is missing or unread counts as {counts_as}")
@@ -174,21 +162,21 @@ class Answers:
         found = self.faults.get(kind, {})
         listed = [f"{id_}: {shown(text, 40)}" if text else id_ for id_, text in [*found.items()][:_NUM_SHOWN]]
         listed += ["..."] * (len(found) > len(listed))
-        forms = dict(zip(("was", "it", "s", "is_", "has"), _ONE if len(found) == 1 else _MANY, strict=True))
-        return f"{counted(len(found), noun)} {words.format(**forms)} ({', '.join(listed)})" if found else ""
+        said = words.format_map(_ONE if len(found) == 1 else _MANY)
+        return f"{counted(len(found), noun)} {said} ({', '.join(listed)})" if found else ""
 
 
-_ONE: Final = ("was", "it", "s", "is", "has")
-_MANY: Final = ("were", "they", "", "are", "have")
+_ONE: Final = {"was": "was", "it": "it", "s": "s", "is": "is", "has": "has"}
+_MANY: Final = {"was": "were", "it": "they", "s": "", "is": "are", "has": "have"}
 _FAULTS: Final = {
     "read": ("answer", "with other case or extra text {was} read as the label that {it} name{s}"),
     "empty": ("answer", "{was} read as no answer"),
-    "missing": ("id", "{is_} missing"),
+    "missing": ("id", "{is} missing"),
     "unread": ("answer", "cannot be read, or name{s} no label or several"),
-    "unknown": ("id", "{is_} not of the split: left out"),
-    "twice": ("id", "{is_} given more than once: the last answer counts"),
+    "unknown": ("id", "{is} not of the split: left out"),
+    "twice": ("id", "{is} given more than once: the last answer counts"),
     "alone": ("answer", "{has} a label without a probability: it is taken as 1"),
-    "differs": ("label", "{is_} not that of the probabilities at .5: the probabilities count"),
+    "differs": ("label", "{is} not that of the probabilities at .5: the probabilities count"),
 }
 """What is said of each kind of fault, behind its number."""
 

@@ -129,11 +129,7 @@ class Task(ABC, Generic[_RecordT]):
         """
 
     def check_labels(self, records: Sequence[_RecordT]) -> None:
-        """Check, before records are trained on or scored, that they have the labels that this needs.
-
-        Raises:
-            DataError: One has not.
-        """
+        """Raise DataError, before records are trained on or scored, for one without the labels that this needs."""
         return
 
     @abstractmethod
@@ -146,11 +142,9 @@ class Task(ABC, Generic[_RecordT]):
 
     @abstractmethod
     def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
-        """A head for each term: `head(hidden_BLH, inputs, targets)` returns the term's logits.
+        """A head for each term, over hidden states of this width: `head(hidden_BLH, inputs, targets)` returns logits.
 
-        Args:
-            width: Of the encoder's hidden states.
-            model: The settings of the model: the dropout rate of heads, and how they pool the tokens of a text.
+        Heads take from the settings of the model their dropout rate, and how they pool the tokens of a text.
         """
 
     @abstractmethod
@@ -170,7 +164,7 @@ class Task(ABC, Generic[_RecordT]):
             records: Of dev; they and the classes have the types of span whose F1 an evaluation may have.
             rows: Of a few of them, which are scored without an encoder: the metrics do not depend on the predictions.
             tokenizer: That encoded the rows.
-            model: The settings of the model.
+            model: For the heads.
         """
         few = records[: rows[-1]["record"] + 1]
         batch = self.collate(rows, range(len(rows)), tokenizer)
@@ -195,11 +189,7 @@ class Task(ABC, Generic[_RecordT]):
     def own_metric(
         self, others: Mapping[str, float], targets: Sequence[Any], predictions: Sequence[Any]
     ) -> dict[str, float]:
-        """The user's own metric of the labels of each record, by its name beside the other metrics; empty without one.
-
-        Raises:
-            InputError: As `own_value`, or it has the name of another metric.
-        """
+        """The user's own metric of the labels of each record, by its name beside the others; empty without one."""
         address = self.config.own_metric()
         if address is None:
             return {}
@@ -209,11 +199,7 @@ class Task(ABC, Generic[_RecordT]):
         return {name: self.own_value(targets, predictions)}
 
     def own_value(self, targets: Sequence[Any], predictions: Sequence[Any]) -> float:
-        """The value of the user's own metric.
-
-        Raises:
-            InputError: The function failed, or did not return a finite number.
-        """
+        """The value of the user's own metric; an InputError if the function fails, or returns no finite number."""
         address = self.config.own_metric()
         try:
             value = float(self._own_function(targets, predictions))
@@ -262,11 +248,22 @@ class TaskBranch(Branch, ABC):
         classifies_texts: Whether a whole text has labels, from a head that pools the tokens; none may be new in dev or
             test.
         untuned_threshold: The threshold of untuned predictions, if the task has one.
+        max_length: The longest row, in tokens; a longer text becomes several overlapping rows (windows).
+        stride: The overlap of a text's rows, in tokens.
     """
 
     classifies_texts: ClassVar[bool] = False
     untuned_threshold: ClassVar[float] = 0.5
     records: ClassVar[tuple[type[Record], ...]]
+
+    max_length: int = Field(128, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
+
+    @model_validator(mode="after")
+    def _windows_move_on(self) -> Self:
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        return self
 
     def objective(self) -> str:
         """The metric that decides, on dev, which checkpoint and which trial is best; by default `f1`."""
@@ -301,12 +298,7 @@ class TaskBranch(Branch, ABC):
         """The number of items of each label."""
 
     def support(self, records: Sequence[Any], classes: Iterable[str]) -> Counter[str]:
-        """The number of items that are scored, by class; 0 for a class that does not occur.
-
-        Args:
-            records: Of dev or test.
-            classes: The classes of the training split.
-        """
+        """The number of items of dev or test that are scored, by class; 0 for one of these classes without any."""
         counts = Counter(dict.fromkeys(classes, 0))
         counts.update(self.label_counts(records))
         return counts
@@ -332,24 +324,6 @@ class TaskBranch(Branch, ABC):
     @abstractmethod
     def build(self, classes: tuple[str, ...]) -> Task[Any]:
         """The task for these classes."""
-
-
-class WindowedBranch(TaskBranch, ABC):
-    """The configuration of a task in which a long text becomes several overlapping rows (windows).
-
-    Attributes:
-        max_length: The longest row, in tokens.
-        stride: The overlap of a text's rows, in tokens.
-    """
-
-    max_length: int = Field(128, ge=8)
-    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
-
-    @model_validator(mode="after")
-    def _windows_move_on(self) -> Self:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
-        return self
 
 
 def others_and_rarest(counts: Counter[str]) -> tuple[int, int]:

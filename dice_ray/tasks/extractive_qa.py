@@ -44,7 +44,7 @@ from dice_ray.tasks.answer_spans import (
     usable,
 )
 from dice_ray.tasks.answers import Answers
-from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, paddings_before, windows
 from dice_ray.tasks.span_scoring import check_no_dev
@@ -64,7 +64,7 @@ _END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After punctuation and a space, or after Chinese punctuation."""
 
 
-class ExtractiveQAConfig(WindowedBranch):
+class ExtractiveQAConfig(TaskBranch):
     """Find the answer to a question in its context; the score is the F1 of the data set's own evaluation.
 
     Attributes:

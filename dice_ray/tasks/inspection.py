@@ -82,10 +82,8 @@ def rarest_and_unseen(
 ) -> tuple[dict[str, Rarest], dict[str, dict[str, int]]]:
     """The rarest class of each split, and the number of items of each class that the training split lacks.
 
-    Args:
-        task: Counts the items.
-        classes: The classes of the training split, all of which a split should have.
-        splits: Dev and test, by name; empty ones are left out, and from the numbers those without such a class.
+    Of dev and test, by name; empty ones are left out, and from the numbers those without such a class. `classes` are
+    those of the training split, all of which a split should have.
     """
     known = task.support((), classes)
     rarest, unseen = dict[str, Rarest](), dict[str, dict[str, int]]()

@@ -30,7 +30,7 @@ from dice_ray.metrics.spans import Span, counts_of_choices, span_counts, spans_o
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.answers import Answers, LabelNames
-from dice_ray.tasks.base import Batch, Decoded, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import Batch, Decoded, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.found_spans import FoundSpan, distinct, found_spans, gold_spans, num_candidates, predicted_spans
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import (
@@ -77,7 +77,7 @@ class _TermWeights(Settings):
     answerable: float = Field(1.0, ge=0)
 
 
-class MrcNerConfig(WindowedBranch):
+class MrcNerConfig(TaskBranch):
     """Find the spans of each type with a query for it, in tagged sentences, nested spans or a file of queries.
 
     Attributes:

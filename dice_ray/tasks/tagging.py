@@ -22,7 +22,7 @@ from dice_ray.metrics.fitting import fit_spans
 from dice_ray.metrics.spans import Span, counts_of_choices, span_counts, spans_of
 from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answers import Answers, LabelNames
-from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, TaskBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, paddings_before, whole_numbers, windows
 from dice_ray.tasks.span_scoring import constant_f1, span_answers, split_scores
@@ -38,7 +38,7 @@ _Word: TypeAlias = tuple[int, str, float]
 """A word that a row decides: its place in its record, its best tag besides the background, and its margin."""
 
 
-class TaggingConfig(WindowedBranch):
+class TaggingConfig(TaskBranch):
     """Tag the words of a sentence; the score is the micro F1 of spans.
 
     Attributes:

@@ -24,7 +24,7 @@ from dice_ray.metrics.rules import DecisionConfig, F1Rule, FBetaRule, OwnRule, R
 from dice_ray.models.heads import TextHead
 from dice_ray.settings import Nested
 from dice_ray.tasks import text_answers
-from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decoded, Row, Scores, Task, TaskBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
 from dice_ray.tasks.text_decider import TextDecider
@@ -49,7 +49,7 @@ def _default_score(above: Mapping[str, Any]) -> str:
     return "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy"
 
 
-class TextClassificationConfig(WindowedBranch):
+class TextClassificationConfig(TaskBranch):
     """Classify texts, or pairs of texts (premise and hypothesis).
 
     Attributes:
