@@ -82,8 +82,8 @@ def rarest_and_unseen(
 ) -> tuple[dict[str, Rarest], dict[str, dict[str, int]]]:
     """The rarest class of each split, and the number of items of each class that the training split lacks.
 
-    Of dev and test, by name; empty ones are left out, and from the numbers those without such a class. `classes` are
-    those of the training split, all of which a split should have.
+    Splits are dev and test, by name; empty ones are left out, and from the numbers those without such a class. Each
+    should have all of `classes`, which are those of the training split.
     """
     known = task.support((), classes)
     rarest, unseen = dict[str, Rarest](), dict[str, dict[str, int]]()
