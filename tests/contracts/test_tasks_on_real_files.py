@@ -34,8 +34,9 @@ ANSWERS_LOST = {
     ("squad2_dev", "dev-v2.0.json", "token"): 2,  # the two of squad1
     # 49 misplaced, but one is the first word; "Somerse" of "Somerset"; "the Metallurgical Laborator" over another span
     ("quoref", "quoref-dev.json", "token"): 49 - 1 + 2,
-    ("cmrc2018", "cmrc2018_trial.json", "position"): 5 + 2 + 1,  # misplaced; whole in no window; a mark that is dropped
-    ("cmrc2018", "cmrc2018_trial.json", "token"): 5 + 2 + 1,
+    # misplaced; whole in no window; a mark that is dropped, and "AXR" of "JAXR", a word unknown to the tiny encoder
+    ("cmrc2018", "cmrc2018_trial.json", "position"): 5 + 3 + 1 + 1,
+    ("cmrc2018", "cmrc2018_trial.json", "token"): 5 + 3 + 1 + 1,
 }
 """Files of questions, and how many of their gold answers are not decoded to a perfect score."""
 DROPPED = {
