@@ -79,8 +79,8 @@ def num_items(value: object, most: int) -> int:
     for _ in range(100):  # levels, as a list can hold itself
         inside = [item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, _HOLDERS)]
         num += sum(map(len, inside))
-        if num >= most:
-            return most
+        if num >= most or not inside:
+            return min(num, most)
         level = [inner for item in inside for inner in item]
     return num
 
