@@ -27,7 +27,7 @@ SMALL: Final = "--set data.source.synthetic.size=100 --set training.epochs=1"
 FILE: Final = f"{HOME}/.ray/auth_token"
 STORE: Final = "s3://bucket/runs?endpoint_override=head:9000&scheme=http&region=us-east-1"
 SPACE: Final = """
-def rate(trial):
+def rates(trial):
     trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)
 """
 BUCKET: Final = f"""
