@@ -91,8 +91,10 @@ def tagged_record(
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), notes)
 
 
-def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str]) -> list[str] | Bad:
+def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str], num_words: int) -> list[str] | Bad:
     """The names of tags that are numbers, also as texts, 0 first; without `names`, and of names, texts stay."""
+    if len(tags) != num_words:
+        return Bad(place, "as many tags as words", f"{len(tags)} tags for {num_words} words")
     if set(tags) <= set(names):
         return list(map(str, tags))
     known = {name: name for name in names} | {str(number): name for number, name in enumerate(names)}
