@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import choose_columns, split_note
+from dice_ray.data.formats.candidates import choose_columns
 from dice_ray.data.formats.columns import ID, LABELS, ONE_HOT, TEXTS, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
@@ -86,7 +86,7 @@ RowColumnsConfig: TypeAlias = Annotated[
 """The columns of rows with named columns, some of which may hold lists."""
 _BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-_LISTS = frozenset({"words", "groups", "time"})
+_ANY_VALUE = LABELS | {"words", "groups", "time"}
 """The uses of columns whose values need not be strings."""
 
 
@@ -178,9 +178,8 @@ class ParquetConfig(ReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         used = {use: str(column) for use, column in self.columns.used(labels).items()}
         with _table_of(path) as (schema, batches):
-            if labels == "ignored" and used.get("id") not in schema.names:
-                used.pop("id", None)  # a file to predict need not have ids
-                used |= {"id": ID} if ID in schema.names else {}
+            if labels == "ignored" and (id_ := used.pop("id", ID)) in schema.names:
+                used["id"] = id_  # a file to predict need not have ids
             names = list(used.values())
             if missing := [name for name in names if name not in schema.names]:
                 known = ", ".join(map(repr, schema.names)) + meant(missing[0], schema.names)
@@ -279,10 +278,9 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
                 return Drop(line, f"no key {column!r} for the label")
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in LABELS | _LISTS and not use.startswith(ONE_HOT):
+        if not is_text and use not in _ANY_VALUE and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
-    values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
-    return columns.row(line, values)
+    return columns.row(line, {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()})
 
 
 def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: Given, why: str = "") -> Guess | str:
@@ -298,9 +296,8 @@ def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: G
     chosen = choose_columns(rows, given)
     if isinstance(chosen, str):
         return chosen
-    columns, note = chosen
-    note += split_note(rows, columns, given)
-    return read(columns).guess({READER: why, path: f"The label repeats few values, texts are long and differ.{note}"})
+    columns, why_columns = chosen
+    return read(columns).guess({READER: why, path: why_columns})
 
 
 def _guess_rows(reader: type[ReaderBranch], sample: Sample, rows: Sequence[Any], why: str) -> Guess | str:
