@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -24,6 +25,7 @@ _BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
 _SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
+@lru_cache(maxsize=1000)
 def parsed(tag: str) -> tuple[str, str] | None:
     """The letter and the type of a span tag; None for any other tag.
 
@@ -182,6 +184,7 @@ def _unbracketed(tags: Sequence[str]) -> list[tuple[str, str]] | None:
     return None if open_type else letters
 
 
+@lru_cache(maxsize=1000)
 def _first_of_several(tag: str) -> str:
     """The first of the span tags that commas join, as in `B-person,B-group`, else the tag itself."""
     first, *others = tag.split(",")
