@@ -174,10 +174,8 @@ def _same_text(record: Record) -> tuple[str, ...]:
     For questions it is the context, and for queries the sentence: those on one of them belong together.
     """
     match record:
-        case PairRecord():
-            return tuple(sorted((_plain(record.first), _plain(record.second))))
-        case TextRecord():
-            return (_plain(record.text),)
+        case PairRecord() | TextRecord():
+            return tuple(sorted(map(_plain, record.content)))
         case TaggedRecord() | NestedRecord() | QueryRecord():
             return tuple(word.casefold() for word in record.words)
         case QuestionRecord():
@@ -187,9 +185,7 @@ def _same_text(record: Record) -> tuple[str, ...]:
 def _labels(record: Record) -> Sequence[str]:
     """The labels that drawn splits are stratified by: tags, types of spans, or whether a question has an answer."""
     match record:
-        case PairRecord():
-            return (record.label,)
-        case TextRecord():
+        case PairRecord() | TextRecord():
             return record.labels
         case TaggedRecord():
             return record.tags

@@ -316,10 +316,9 @@ contents of dev and test."""
 def _altered(
     imbalance: AlteredConfig, augment: AugmentConfig, positive: str, splits: Splits, held_out: Collection[int]
 ) -> tuple[Iterable[Record], LoadReport]:
-    altered = alter(imbalance, augment, splits.train, held_out, positive)
-    description = "; ".join(filter(None, [splits.report.altered, altered.description]))
-    records = chain((splits.train[index] for index in altered.kept), altered.added)
-    return records, replace(splits.report, altered=description)
+    kept, added, description = alter(imbalance, augment, splits.train, held_out, positive)
+    altered = "; ".join(filter(None, [splits.report.altered, description]))
+    return chain((splits.train[index] for index in kept), added), replace(splits.report, altered=altered)
 
 
 def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
