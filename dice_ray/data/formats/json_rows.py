@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
@@ -134,6 +134,11 @@ def flat(row: Any) -> Any:
         for name, value in flat(inner).items()
     }
     return row | {key: value for key, value in nested.items() if key not in row}
+
+
+def first_of(values: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of the keys that there is; None if there is none."""
+    return next((values[key] for key in keys if key in values), None)
 
 
 def not_cancelled(annotations: list[Any]) -> list[Any]:
@@ -275,16 +280,17 @@ class _Document:
 
 def _is_document(path: Path, encoding: str) -> bool:
     """Whether a file is one JSON value: it is a list or object of one line, or its first line is none of these."""
-    text = ""
+    text = line = newline = ""
     for block in blocks(path, encoding):
         text = (text + block).lstrip()
         line, newline, rest = text.partition("\n")
         if rest.strip() or len(text) > _LONGEST_LINE:
             break
     else:
-        return text.startswith(("[", "{"))
-    if not newline or not text.startswith(("[", "{")):
-        return text.startswith(("[", "{"))
+        newline = ""
+    is_value = text.startswith(("[", "{"))
+    if not newline or not is_value:
+        return is_value
     try:
         parse_json(line)
     except NotJsonError:

@@ -54,15 +54,6 @@ class Annotated(NamedTuple):
     spans: Sequence[AnnotatedSpan] | None
 
 
-class PlacedText(NamedTuple):
-    """An annotated text, its place in the file, and the document that it is a part of."""
-
-    place: RowPlace
-    id: str
-    annotated: Annotated
-    document: str = ""
-
-
 class SpanSettings(Settings):
     """What spans mean, for all readers of spans.
 
