@@ -88,7 +88,6 @@ class FilesConfig(Branch):
         return name_of(folder) if is_url(folder) else expand_path(self.folder).resolve().name
 
     def read(self) -> dict[str, SplitSource]:
-        """Each split that has a file."""
         return {
             split: SplitSource(path.name, path, partial(self.reader.read, path), self.on_bad_row)
             for split, path in self._paths().items()
@@ -139,7 +138,6 @@ class FilesConfig(Branch):
         return {split: self._existing(folder, name, _setting(split)) for split, name in self._names().items()}
 
     def _urls(self) -> dict[str, list[str]]:
-        """The URLs of the files that are read for each split."""
         folder = expanded(self.folder)
         # No folder of this machine: with the name alone, one in the working directory would be read.
         base = Path(folder)
@@ -323,7 +321,7 @@ def _altered(
 
 def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
     before, source = key(config), config.read()["extra"]
-    records, read = gather(source.where, source.rows(), source.on_bad_row)
+    records, read = gather(source.where, source.rows, source.on_bad_row)
     _refuse_changed(config, before)
     groups = {_group(each) for each in chain(splits.dev, splits.test)} if config.groups is not None else set()
     new = [each for each in records if hash(each.content) not in held_out and _group(each) not in groups]

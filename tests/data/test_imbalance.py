@@ -167,10 +167,8 @@ def test_texts_are_altered_too() -> None:
     assert len(kept) == 30
     assert {_label(record) for record in added} == {"yes"}
     assert len(added) == 20
-    assert (
-        description
-        == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 "
-        + ("positives; 20 are copies with given entities swapped")
+    assert description == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 " + (
+        "positives; 20 are copies with given entities swapped"
     )
 
 
