@@ -177,7 +177,7 @@ class ParquetConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         used = {use: str(column) for use, column in self.columns.used(labels).items()}
-        with _table_of(path) as (schema, batches):
+        with _table_of(path) as (schema, read_columns):
             if labels == "ignored" and (id_ := used.pop("id", ID)) in schema.names:
                 used["id"] = id_  # a file to predict need not have ids
             names = list(used.values())
@@ -185,16 +185,12 @@ class ParquetConfig(ReaderBranch):
                 known = ", ".join(map(repr, schema.names)) + meant(missing[0], schema.names)
                 raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
             classes = _class_names_in_metadata(schema.metadata)
-            line = 0
-            for batch in batches(names):
-                numbered = enumerate(batch.to_pylist(), start=line + 1)
-                yield from read_named_rows(self.columns, numbered, labels, classes)
-                line += batch.num_rows
+            yield from read_named_rows(self.columns, enumerate(read_columns(names), start=1), labels, classes)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:
-        with _table_of(sample.path) as (schema, batches):
-            rows = list(islice((row for batch in batches(schema.names) for row in batch.to_pylist()), NUM_ROWS))
+        with _table_of(sample.path) as (schema, read_columns):
+            rows = list(islice(read_columns(schema.names), NUM_ROWS))
         return _guess_rows(cls, sample, rows, f"{'An Arrow' if cls is ArrowConfig else 'A Parquet'} file.")
 
 
@@ -206,8 +202,8 @@ class ArrowConfig(ParquetConfig):
 
 
 @contextmanager
-def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
-    """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
+def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[dict[str, Any]]]]]:
+    """The schema of a Parquet or Arrow file, and a function that yields its rows with some of its columns."""
     from pyarrow import parquet
 
     kind = binary_format(path) or "Parquet"
@@ -215,14 +211,15 @@ def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Ite
         with path.open("rb") as file:
             if kind == "Parquet":
                 table = parquet.ParquetFile(file)
-                yield table.schema_arrow, lambda names: table.iter_batches(_BATCH_SIZE, columns=names)
+                schema, batches = table.schema_arrow, lambda names: table.iter_batches(_BATCH_SIZE, columns=names)
             elif file.read(6) == b"ARROW1":
                 opened = pa.ipc.open_file(file)
-                numbers = range(opened.num_record_batches)
-                yield opened.schema, lambda names: (_sound(opened.get_batch(number), names) for number in numbers)
+                whole = map(opened.get_batch, range(opened.num_record_batches))
+                schema, batches = opened.schema, lambda names: (_sound(batch, names) for batch in whole)
             else:
                 stream = pa.ipc.open_stream(path)
-                yield stream.schema, lambda names: (_sound(batch, names) for batch in stream)
+                schema, batches = stream.schema, lambda names: (_sound(batch, names) for batch in stream)
+            yield schema, lambda names: (row for batch in batches(names) for row in batch.to_pylist())
     # An OSError without a number is one of Arrow's own; a text that is not in UTF-8 is found when it is read.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
