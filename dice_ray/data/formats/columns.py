@@ -45,7 +45,6 @@ class UsedColumns(Branch):
     uses: ClassVar[tuple[str, ...]]
 
     def yields(self) -> type[Record]:
-        """The type of the records."""
         return self.record_type
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
@@ -78,7 +77,6 @@ class _LabelledColumns(ColumnsBranch, ABC):
         return values
 
     def labels(self, cell: str) -> list[str]:
-        """The labels in one cell."""
         return [cell.strip()] if cell.strip() else []
 
     def holds_several(self, cell: object) -> bool:

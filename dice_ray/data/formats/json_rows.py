@@ -152,13 +152,9 @@ def _is_choices(value: Any) -> bool:
 
 def _choices(annotations: list[Any]) -> dict[str, list[Any]]:
     """The choices in the first annotation of Label Studio that is not cancelled, as `annotations.NAME`."""
-    results = [
-        each["result"]
-        for each in not_cancelled(annotations)
-        if isinstance(each, dict) and isinstance(each.get("result"), list)
-    ]
+    results = (each.get("result") for each in not_cancelled(annotations) if isinstance(each, dict))
     found = dict[str, list[Any]]()
-    for item in results[0] if results else ():
+    for item in next((result for result in results if isinstance(result, list)), []):
         match item:
             case {"type": "choices", "from_name": str(name), "value": {"choices": [*choices]}}:
                 found.setdefault(f"annotations.{name}", []).extend(choices)
@@ -232,7 +228,6 @@ class _Document:
                     return value
 
     def items(self) -> Iterator[Any]:
-        """The items of a list."""
         for _ in self._entries("[", "]"):
             yield self.value()
             self.num_items += 1
@@ -258,7 +253,6 @@ class _Document:
                 return
 
     def end(self) -> None:
-        """Check that nothing follows."""
         if self.peek():
             raise self._error("Extra data")
 

@@ -203,7 +203,6 @@ class MrcNerReaderConfig(TextReaderBranch):
 
 
 def query_record(place: str, item: Any, labels: Labels) -> RowResult:
-    """The record of one query."""
     names = ("context", "query", "entity_label", "qas_id")
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))

@@ -134,7 +134,6 @@ def word_spans(tags: Sequence[str]) -> list[WordSpan]:
 
 
 def tags_of(records: Iterable[Record]) -> list[str]:
-    """The tags of all words."""
     return [tag for record in records if isinstance(record, TaggedRecord) for tag in record.tags]
 
 
