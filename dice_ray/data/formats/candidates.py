@@ -12,6 +12,7 @@ import numpy as np
 from dice_ray.data.formats.base import NOTHING_GIVEN, NUM_ROWS, Given
 from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import time_of
+from dice_ray.data.records import Record, TextRecord
 from dice_ray.data.split_names import NAMES
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
@@ -72,7 +73,7 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
-    labels = [column for column, cells in free.items() if are_labels(cells)]
+    labels = [column for column, cells in free.items() if _are_labels(cells)]
     if given.label is None and (splits := next((column for column in labels if _are_splits(values[column])), None)):
         return (
             f"the column {splits!r} says which split a row is of: write a file for each split, or name the column of "
@@ -101,7 +102,7 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     )
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
-    texts = own_texts or [column for column, cells in values.items() if column != label and are_texts(cells)]
+    texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
     # Also columns that are 0 in all of these rows: a rare label may occur in later ones.
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
     num_both = sum(column in labels for column in one_hot)
@@ -131,7 +132,13 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     return columns, reason + _alternatives(rows, others, columns, given)
 
 
-def are_labels(cells: Sequence[Any]) -> bool:
+def are_labelled_texts(records: Sequence[Record]) -> bool:
+    """Whether the labels of texts, one each, repeat as labels do, and the texts differ as texts do."""
+    texts = [record for record in records if isinstance(record, TextRecord)]
+    return _are_labels([record.labels[0] for record in texts]) and _are_texts([record.text for record in texts])
+
+
+def _are_labels(cells: Sequence[Any]) -> bool:
     """Whether cells repeat a few short values, as labels do."""
     if any(isinstance(cell, dict) for cell in cells):
         return False
@@ -161,7 +168,7 @@ def _distinct(cells: Sequence[Any]) -> set[str]:
     return {str(value) for cell in cells for value in (cell if isinstance(cell, list) else [cell])}
 
 
-def are_texts(cells: Sequence[Any]) -> bool:
+def _are_texts(cells: Sequence[Any]) -> bool:
     """Whether most are strings of several words, or of Chinese, and more than a quarter are distinct."""
     if not cells or not all(isinstance(cell, str) for cell in cells):
         return False

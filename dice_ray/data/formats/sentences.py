@@ -11,7 +11,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from dice_ray.data.formats.base import READER, Bad, Guess, Labels, RowResult, Sample, TextReaderBranch
-from dice_ray.data.formats.candidates import are_labels, are_texts
+from dice_ray.data.formats.candidates import are_labelled_texts
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.tags import TagKind, guess_tagging, is_tag_set, named, tag_kind, tagged_record, tags_of
 from dice_ray.data.formats.text import lines, spaced_words, unreadable
@@ -196,16 +196,15 @@ class ParallelConfig(TextReaderBranch):
         result = sample.attempt(cls, **settings)
         if result.reason:
             return result.reason
-        records = [record for record in result.records if isinstance(record, TextRecord)]
-        labels = [record.labels[0] for record in records]
-        if not are_labels(labels) or not are_texts([record.text for record in records]):
+        if not are_labelled_texts(result.records):
             return "its lines are no labels of texts"
         why = {READER: f"The file {other} has a label for each text, line by line."}
         if "*" in tag_file:
             stands_for = "`*` stands for the name of the file of texts up to its first dot, without `_text`."
             why[f"{READER}.parallel.tag_file"] = stands_for
         names = _names_of_labels(sample.path.with_name("mapping.txt"))
-        if names and set(labels) <= set(map(str, range(len(names)))):
+        labels = {label for record in result.records if isinstance(record, TextRecord) for label in record.labels}
+        if names and labels <= set(map(str, range(len(names)))):
             result = sample.attempt(cls, **settings, names=names)
             why[f"{READER}.parallel.names"] = f"The names of the labels 0 to {len(names) - 1}, from mapping.txt."
         return result.guess(why)

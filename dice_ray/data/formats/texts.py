@@ -26,7 +26,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import are_labels, are_texts
+from dice_ray.data.formats.candidates import are_labelled_texts
 from dice_ray.data.formats.tags import guess_tagging, tagged_record
 from dice_ray.data.formats.text import RowPlace, blocks, lines, unreadable
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
@@ -92,13 +92,11 @@ class FasttextConfig(TextReaderBranch):
         if not _TWO_PARTS.match(sample.first_line):
             return "it begins neither with __label__ nor with a label of two parts, such as DESC:manner"
         result = sample.attempt(cls, label="fine")
-        records = [record for record in result.records if isinstance(record, TextRecord)]
         num_lines = sum(bool(text.strip()) for _, text in islice(lines(sample.path, sample.encoding), NUM_ROWS))
-        if len(records) < (1 - MAX_BAD_SHARE) * num_lines:
-            return f"{num_lines - len(records)} of {num_lines} lines do not begin with a label of two parts"
+        if len(result.records) < (1 - MAX_BAD_SHARE) * num_lines:
+            return f"{num_lines - len(result.records)} of {num_lines} lines do not begin with a label of two parts"
         # A record of logged values also begins with `name:value`.
-        labels, texts = [record.labels[0] for record in records], [record.text for record in records]
-        if not are_labels(labels) or not are_texts(texts):
+        if not are_labelled_texts(result.records):
             return "its lines begin with words with a colon, but these do not repeat as labels do, or no texts follow"
         why = {
             READER: "Each text stands behind a label with a coarse and a fine part.",
