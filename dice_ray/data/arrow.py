@@ -58,7 +58,6 @@ class ArrowTable:
         return self._file.get_batch(number)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All batches in order."""
         for number in range(self._file.num_record_batches):
             yield self.batch(number)
             # Else every page that was read would count as memory of this process.
@@ -169,7 +168,6 @@ class _BatchColumn:
 
 
 def _field_types(kind: type[Record]) -> dict[str, Any]:
-    """The types of a record's fields, by name."""
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
 

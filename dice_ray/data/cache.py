@@ -47,6 +47,7 @@ _ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
 
 _JsonObject: TypeAlias = dict[str, Any]
+_Write: TypeAlias = Callable[[Path], tuple[dict[str, int], _JsonObject]]
 
 
 @dataclass(frozen=True)
@@ -91,9 +92,7 @@ def folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "dice_ray"
 
 
-def get_or_write(
-    kind: str, key: _JsonObject, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], _JsonObject]]
-) -> _CacheEntry:
+def get_or_write(kind: str, key: _JsonObject, about: Mapping[str, str], write: _Write) -> _CacheEntry:
     """Open the entry of a key; if there is no intact one, write it first.
 
     Args:
@@ -122,9 +121,7 @@ def get_or_write(
     )
 
 
-def _fill(
-    draft: Path, full_key: str, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], _JsonObject]]
-) -> None:
+def _fill(draft: Path, full_key: str, about: Mapping[str, str], write: _Write) -> None:
     for file in draft.iterdir():  # of a copy that is not intact
         file.unlink()
     # Records and rows have no cycles, and scanning all objects of torch takes half as long as writing.

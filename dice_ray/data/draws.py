@@ -19,15 +19,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.data.records import (
-    NestedRecord,
-    PairRecord,
-    QueryRecord,
-    QuestionRecord,
-    Record,
-    TaggedRecord,
-    TextRecord,
-)
+from dice_ray.data.records import NestedRecord, QueryRecord, QuestionRecord, Record, TaggedRecord
 
 Hashes: TypeAlias = NDArray[np.int64]
 _Numbers: TypeAlias = NDArray[np.int32]
@@ -174,23 +166,16 @@ def _same_text(record: Record) -> tuple[str, ...]:
     For questions it is the context, and for queries the sentence: those on one of them belong together.
     """
     match record:
-        case PairRecord():
-            return tuple(sorted((_plain(record.first), _plain(record.second))))
-        case TextRecord():
-            return (_plain(record.text),)
         case TaggedRecord() | NestedRecord() | QueryRecord():
             return tuple(word.casefold() for word in record.words)
         case QuestionRecord():
             return (_plain(record.context),)
+    return tuple(sorted(map(_plain, record.content)))
 
 
 def _labels(record: Record) -> Sequence[str]:
     """The labels that drawn splits are stratified by: tags, types of spans, or whether a question has an answer."""
     match record:
-        case PairRecord():
-            return (record.label,)
-        case TextRecord():
-            return record.labels
         case TaggedRecord():
             return record.tags
         case NestedRecord():
@@ -199,6 +184,7 @@ def _labels(record: Record) -> Sequence[str]:
             return (record.type,) if record.spans else ()
         case QuestionRecord():
             return ("impossible" if record.impossible else "possible",)
+    return record.labels
 
 
 def _plain(text: str) -> str:

@@ -114,6 +114,7 @@ def _kind(path: Path) -> str:
 
 def _encoding(path: Path, kind: str, given: Given) -> tuple[str, str]:
     """The encoding of a text, and why it is this one."""
+    file, _ = parted(path)
     if given.encoding is not None:
         if kind in ("Parquet", "Arrow"):
             raise InputError(f"{path}: an encoding must be of a text, and this is a file of {kind}: leave it out")
@@ -122,11 +123,11 @@ def _encoding(path: Path, kind: str, given: Given) -> tuple[str, str]:
         except ValueError as error:
             raise InputError(f"the encoding {error}, got {given.encoding!r}") from None
     elif kind in ("text", "list"):
-        encoding, why = guess_encoding(parted(path)[0])
+        encoding, why = guess_encoding(file)
     else:
         encoding, why = UTF_8, ""
-    if kind in ("text", "list") and not any(text.strip() for _, text in lines(parted(path)[0], encoding)):
-        raise DataError(f"{parted(path)[0]}: the file must hold rows, and it is empty")
+    if kind in ("text", "list") and not any(text.strip() for _, text in lines(file, encoding)):
+        raise DataError(f"{file}: the file must hold rows, and it is empty")
     return encoding, why
 
 

@@ -62,7 +62,6 @@ class HubConfig(Branch):
 
     @property
     def title(self) -> str:
-        """A short name of the data set."""
         folder = self._folder()
         return "/".join([folder.resolve().name if folder else self.id, *([self.config] if self.config else [])])
 
@@ -88,12 +87,11 @@ class HubConfig(Branch):
         return {**settings, "fingerprints": fingerprints}
 
     def _rows(self, dataset: datasets.Dataset) -> Iterator[RowResult]:
-        classes = class_names(dataset.features.to_dict())
         columns = list(dict.fromkeys(map(str, self.columns.used().values())))
-        line = 0
-        for table in dataset.select_columns(columns).with_format("arrow").iter(batch_size=CHUNK):
-            yield from read_named_rows(self.columns, enumerate(table.to_pylist(), start=line + 1), classes=classes)
-            line += table.num_rows
+        tables = dataset.select_columns(columns).with_format("arrow").iter(batch_size=CHUNK)
+        rows = (row for table in tables for row in table.to_pylist())
+        classes = class_names(dataset.features.to_dict())
+        return read_named_rows(self.columns, enumerate(rows, start=1), classes=classes)
 
     def _datasets(self) -> dict[str, datasets.Dataset]:
         """The splits by our names, with their columns checked."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, NamedTuple, TypeAlias
 
@@ -173,25 +172,12 @@ ImbalanceConfig: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class _Altered:
-    """An altered training set.
-
-    Attributes:
-        kept: The indices of the records that stay, in ascending order.
-        added: The copies.
-        description: What was dropped and added, for the load report.
-    """
-
-    kept: list[int]
-    added: list[Augmented]
-    description: str
-
-
 def alter(
     config: AlteredConfig, augment: AugmentConfig, train: Sequence[Augmented], held_out: Collection[int], positive: str
-) -> _Altered:
+) -> tuple[list[int], list[Augmented], str]:
     """Alter a training split; `held_out` has the hashes of the contents of dev and test.
+
+    Returns the indices of the records that stay, in ascending order, the copies, and what was dropped and added.
 
     Raises:
         DataError: A class has no record, or not enough different copies can be made.
@@ -235,7 +221,7 @@ def alter(
     description = f"{target} by data.imbalance {config.name}, of {counts}"
     if added:
         description += f"; {len(added)} are copies with {augment.entities.origin()} swapped"
-    return _Altered(sorted(kept), added, description)
+    return sorted(kept), added, description
 
 
 def _label(record: Augmented) -> str:

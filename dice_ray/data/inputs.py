@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -69,7 +70,6 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     """
     source = config.source
     reader: ReaderBranch
-    on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
     file = next(iter(source.reader.files(path)), path) if isinstance(source, FilesConfig) else path
     if not file.is_file():
         actual = "got a folder that is not read as a whole" if file.is_dir() else "but it does not exist"
@@ -84,7 +84,8 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
         reader = JsonlConfig(columns=source.columns)
     else:
         reader = source.reader
-    records, report = gather(path, reader.read(path, labels), on_bad_row)
+    on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
+    records, report = gather(path, partial(reader.read, path, labels), on_bad_row)
     if not records:
         raise DataError(
             f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"
@@ -169,7 +170,7 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
         results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
         results = list(read_named_rows(_named_columns(config), numbered, "ignored"))
-    records, _ = gather(Path("the rows"), results, "error")
+    records, _ = gather(Path("the rows"), lambda: results)
     if not records:
         raise DataError("there must be a row to predict, got none")
     return records

@@ -153,21 +153,11 @@ class _SeenHashes:
         return seen
 
 
-def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
+def gather(
+    path: Path, rows: Callable[[], Iterable[RowResult]], on_bad_row: OnBadRow = "error"
+) -> tuple[tuple[Record, ...], ReadReport]:
     """The records of a file, in memory, and the report of what was dropped."""
-    # In a list, as _SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
-    results, failure = list[RowResult](), list[DataError]()
-    try:
-        results.extend(rows)
-    except DataError as error:
-        failure.append(error)
-
-    def replay() -> Iterator[RowResult]:
-        yield from results
-        if failure:
-            raise failure[0]
-
-    reader = _SplitReader(SplitSource(path.name, path, replay, on_bad_row))
+    reader = _SplitReader(SplitSource(path.name, path, rows, on_bad_row))
     return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()
 
 

@@ -300,7 +300,6 @@ class LoadReport:
         return TypeAdapter(cls).validate_python(plain)
 
     def as_json(self) -> str:
-        """The report as the content of a JSON file."""
         return json.dumps(self.plain(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:

@@ -59,12 +59,6 @@ OversamplingConfig: TypeAlias = Annotated[NoneConfig | BalancedConfig | FactorCo
 """How the training records are sampled; the number of steps stays that of the split."""
 
 
-class AllConfig(Branch):
-    """Every record in each epoch."""
-
-    name = "none"
-
-
 class EachEpochConfig(Branch):
     """All positives, and as many negatives as are asked for, drawn anew in each epoch: epochs become shorter.
 
@@ -108,6 +102,6 @@ class BatchesConfig(Settings):
     """
 
     positive_share: float | None = Field(None, gt=0, lt=1)
-    undersampling: Annotated[AllConfig | EachEpochConfig, Choice()] = AllConfig()
+    undersampling: Annotated[NoneConfig | EachEpochConfig, Choice()] = NoneConfig()
     size: int | None = Field(None, ge=1)
     correct_prior: bool = False

@@ -88,7 +88,6 @@ class FilesConfig(Branch):
         return name_of(folder) if is_url(folder) else expand_path(self.folder).resolve().name
 
     def read(self) -> dict[str, SplitSource]:
-        """Each split that has a file."""
         return {
             split: SplitSource(path.name, path, partial(self.reader.read, path), self.on_bad_row)
             for split, path in self._paths().items()
@@ -139,7 +138,6 @@ class FilesConfig(Branch):
         return {split: self._existing(folder, name, _setting(split)) for split, name in self._names().items()}
 
     def _urls(self) -> dict[str, list[str]]:
-        """The URLs of the files that are read for each split."""
         folder = expanded(self.folder)
         # No folder of this machine: with the name alone, one in the working directory would be read.
         base = Path(folder)
@@ -316,15 +314,14 @@ contents of dev and test."""
 def _altered(
     imbalance: AlteredConfig, augment: AugmentConfig, positive: str, splits: Splits, held_out: Collection[int]
 ) -> tuple[Iterable[Record], LoadReport]:
-    altered = alter(imbalance, augment, splits.train, held_out, positive)
-    description = "; ".join(filter(None, [splits.report.altered, altered.description]))
-    records = chain((splits.train[index] for index in altered.kept), altered.added)
-    return records, replace(splits.report, altered=description)
+    kept, added, description = alter(imbalance, augment, splits.train, held_out, positive)
+    altered = "; ".join(filter(None, [splits.report.altered, description]))
+    return chain((splits.train[index] for index in kept), added), replace(splits.report, altered=altered)
 
 
 def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
     before, source = key(config), config.read()["extra"]
-    records, read = gather(source.where, source.rows(), source.on_bad_row)
+    records, read = gather(source.where, source.rows, source.on_bad_row)
     _refuse_changed(config, before)
     groups = {_group(each) for each in chain(splits.dev, splits.test)} if config.groups is not None else set()
     new = [each for each in records if hash(each.content) not in held_out and _group(each) not in groups]

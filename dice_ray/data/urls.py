@@ -33,7 +33,6 @@ def expanded(text: str, setting: str = "data.source.files.folder") -> str:
 
 
 def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
-    """A path with `~` and `$VARIABLES` expanded."""
     return Path(os.path.expanduser(expanded(folder, setting)))
 
 

@@ -6,6 +6,7 @@ The normal run takes a sample of each file with its longest records; cases marke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,7 @@ def test_gold_comes_back_whole(preset: str, whole: bool) -> None:
 @pytest.mark.parametrize("preset", ["msra", "msra_mrc"])
 def test_gold_comes_back_whole_from_the_msra_test_file(preset: str, whole: bool, data_folder: Path) -> None:
     file = data_folder / "msra" / "msra_test_bio.txt"
-    records, _ = gather(file, ConllConfig().read(file), "error")
+    records, _ = gather(file, lambda: ConllConfig().read(file))
     _check(preset, "test", Built(config_of(preset).task, part(records, whole)), whole)
 
 
@@ -127,7 +128,7 @@ def test_gold_answers_come_back_whole(preset: str, file: str, formulation: str, 
     config = resolve([read_layer(PRESETS / f"{preset}.yaml"), values_layer("test", changes)])
     assert isinstance(config.data.source, FilesConfig)
     path = expand_path(config.data.source.folder) / file
-    all_records, _ = gather(path, config.data.source.reader.read(path), "error")
+    all_records, _ = gather(path, partial(config.data.source.reader.read, path))
     records = part(all_records, whole)
     built = Built(config.task, records)
     scores = built.gold_scores()

@@ -534,7 +534,11 @@ def test_a_column_of_splits_is_neither_the_label_nor_ignored() -> None:
     found = choose_columns(rows_)
     assert isinstance(found, str)
     assert found.startswith("the column 'split' says which split a row is of")
-    assert choose_columns(rows_, Given(label="emotion")) == ({"text": {"text": "text", "label": "emotion"}}, "")
+    found = choose_columns(rows_, Given(label="emotion"))
+    assert found == (
+        {"text": {"text": "text", "label": "emotion"}},
+        "The label repeats few values, texts are long and differ.",
+    )
 
 
 TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head": [2, 0, 2, 2]} for n in range(20)]

@@ -21,7 +21,6 @@ from dice_ray.data.imbalance import (
     DropNegativeConfig,
     FewPositivesConfig,
     RatioConfig,
-    _Altered,
     _label,
     alter,
 )
@@ -42,11 +41,11 @@ def pairs(negatives: int, positives: int) -> list[PairRecord]:
 
 
 def set_of(config: AlteredConfig, train: Sequence[PairRecord], held_out: Sequence[PairRecord] = ()) -> list[PairRecord]:
-    found: _Altered = alter(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
-    added = [record for record in found.added if isinstance(record, PairRecord)]
-    assert len(added) == len(found.added)
-    assert found.kept == sorted(found.kept)
-    return [train[place] for place in found.kept] + added
+    kept, copies, _ = alter(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
+    added = [record for record in copies if isinstance(record, PairRecord)]
+    assert len(added) == len(copies)
+    assert kept == sorted(kept)
+    return [train[place] for place in kept] + added
 
 
 @pytest.mark.parametrize(
@@ -164,14 +163,12 @@ def test_a_class_without_records_is_an_error() -> None:
 
 def test_texts_are_altered_too() -> None:
     train = [TextRecord(str(number), f"w{number} {number}", ("yes" if number < 5 else "no",)) for number in range(30)]
-    found = alter(AddPositiveConfig(), AUGMENT, train, set(), "yes")
-    assert len(found.kept) == 30
-    assert {_label(record) for record in found.added} == {"yes"}
-    assert len(found.added) == 20
-    assert (
-        found.description
-        == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 "
-        + ("positives; 20 are copies with given entities swapped")
+    kept, added, description = alter(AddPositiveConfig(), AUGMENT, train, set(), "yes")
+    assert len(kept) == 30
+    assert {_label(record) for record in added} == {"yes"}
+    assert len(added) == 20
+    assert description == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 " + (
+        "positives; 20 are copies with given entities swapped"
     )
 
 

@@ -109,8 +109,8 @@ def test_a_repeated_id_is_found_in_any_chunk(second: int) -> None:
     with pytest.raises(
         DataError, match=f"line {second}: expected an id that no other row has, found '2', already the id of line 2"
     ):
-        gather(Path("a"), iter(kept(ids)), "error")
-    records, report = gather(Path("a"), iter(kept(ids)), "skip")
+        gather(Path("a"), lambda: kept(ids))
+    records, report = gather(Path("a"), lambda: kept(ids), "skip")
     assert len(records) == 9
     assert report.dropped == {"not an id that no other row has": RowTally(1, [second])}
 
@@ -136,9 +136,9 @@ def test_of_several_errors_the_first_in_the_file_is_raised() -> None:
         raise DataError("the end is missing")
 
     with pytest.raises(DataError, match="line 2: expected an id"):
-        gather(Path("a"), rows(), "error")
+        gather(Path("a"), rows)
     with pytest.raises(DataError, match="the end is missing"):
-        gather(Path("a"), rows(), "skip")
+        gather(Path("a"), rows, "skip")
 
 
 def test_drops_and_notes_are_counted_over_all_chunks() -> None:
@@ -155,8 +155,8 @@ def test_drops_and_notes_are_counted_over_all_chunks() -> None:
 def test_half_a_surrogate_pair_is_a_bad_row() -> None:
     rows: list[RowResult] = [*kept(["1", "2"]), Kept(3, TextRecord("3", "\ud83d", ("x",)))]
     with pytest.raises(DataError, match="line 3: expected text in UTF-8, found half of a surrogate pair"):
-        gather(Path("a"), iter(rows), "error")
-    records, report = gather(Path("a"), iter(rows), "skip")
+        gather(Path("a"), lambda: rows)
+    records, report = gather(Path("a"), lambda: rows, "skip")
     assert [record.id for record in records] == ["1", "2"]
     assert report.dropped["not text in UTF-8"].first == [3]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def nested(tmp_path: Path) -> tuple[QueryRecord, ...]:
     """A file in which organizations nest in each other, and a place in both."""
     file = tmp_path / "nested.json"
     file.write_text(json.dumps(NESTED))
-    records, _ = gather(file, MrcNerReader().read(file), "error")
+    records, _ = gather(file, lambda: MrcNerReader().read(file))
     assert all(isinstance(record, QueryRecord) for record in records)
     return tuple(record for record in records if isinstance(record, QueryRecord))
 
@@ -150,7 +151,7 @@ def test_sentences_whose_ids_begin_alike_are_scored_one_by_one(tmp_path: Path) -
     (tmp_path / "doc.json").write_text(
         json.dumps([query | {"context": text, "qas_id": f"doc.{number}"} for number, text in enumerate(texts)])
     )
-    records, _ = gather(tmp_path / "doc.json", MrcNerReader().read(tmp_path / "doc.json"), "error")
+    records, _ = gather(tmp_path / "doc.json", lambda: MrcNerReader().read(tmp_path / "doc.json"))
     scores = scored(built(records), {(0, 0): 0.9}, {}, {}, {})
     assert len(scores.items) == 4
     assert (scores.metrics["precision"], scores.metrics["recall"]) == (1, 0.25)
@@ -223,7 +224,7 @@ def test_untuned_predictions_are_those_of_positive_terms(weights: dict[str, Any]
 @pytest.mark.real_data
 def test_untuned_predictions_of_real_sentences_are_those_of_positive_terms(data_folder: Path) -> None:
     file = data_folder / "wnut17" / "emerging.dev.conll"
-    records, _ = gather(file, ConllConfig().read(file), "error")
+    records, _ = gather(file, lambda: ConllConfig().read(file))
     for weights in FORMS[:2]:
         _compare(built(records[:60], weights=weights, max_length=40), 0.5)
 
@@ -479,14 +480,14 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
 
 def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "gold.json").write_text(json.dumps(NESTED))
-    records, _ = gather(tmp_path / "gold.json", MrcNerReader().read(tmp_path / "gold.json"), "error")
+    records, _ = gather(tmp_path / "gold.json", lambda: MrcNerReader().read(tmp_path / "gold.json"))
     for task, reader, file in (
         (built(records, spans="nested"), MrcNerReader(), "found.json"),
         (built(), ConllConfig(), "found.txt"),
     ):
         decoded = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
         (tmp_path / file).write_text(task.task.predict(task.records, task.rows, decoded, None).text())
-        found, _ = gather(tmp_path / file, reader.read(tmp_path / file), "error")
+        found, _ = gather(tmp_path / file, partial(reader.read, tmp_path / file))
         what = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in found]  # type: ignore[union-attr]
         wanted = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in task.records]
         assert what == wanted

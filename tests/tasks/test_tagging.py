@@ -195,7 +195,7 @@ def test_untuned_predictions_are_the_largest_logits(background: str | None) -> N
 @pytest.mark.real_data
 def test_untuned_predictions_of_real_sentences_are_the_largest_logits(data_folder: Path) -> None:
     file = data_folder / "wnut17" / "emerging.dev.conll"
-    records, _ = gather(file, ConllConfig().read(file), "error")
+    records, _ = gather(file, lambda: ConllConfig().read(file))
     tags = Built(TaggingConfig(max_length=500), records)
     largest, rows = random_rows(tags)
     assert len(tags.rows) == len(records) == 1009

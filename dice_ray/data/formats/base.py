@@ -121,7 +121,6 @@ class TextReaderBranch(ReaderBranch, ABC):
     encoding: Annotated[str, AfterValidator(known_encoding)] = UTF_8
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
-        """The numbered lines of a file."""
         return lines(path, self.encoding)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from dice_ray.data.formats.base import NOTHING_GIVEN, NUM_ROWS, Given
 from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import time_of
+from dice_ray.data.records import Record, TextRecord
 from dice_ray.data.split_names import NAMES
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
@@ -42,7 +43,7 @@ ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
 
 def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -> tuple[Nested, str] | str:
-    """The value of the reader's `columns` and a note on alternatives, or the reason why no columns fit.
+    """The value of the reader's `columns` and why it is this one, or the reason why no columns fit.
 
     Raises:
         UnknownNameError: The rows lack a column that is given.
@@ -61,6 +62,7 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     if missing := [name for name in given_names if name not in known]:
         raise UnknownNameError("column", missing[0], known)
     values = {column: cells for column, cells in values.items() if str(column) not in given.splits.values()}
+    reason = "The label repeats few values, texts are long and differ."
     # Named as one of ids, with another value in each row.
     named_id = [
         column for column in values if str(column).lower().endswith(("id", "_no")) and str(column) not in given.columns
@@ -71,7 +73,7 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
-    labels = [column for column, cells in free.items() if are_labels(cells)]
+    labels = [column for column, cells in free.items() if _are_labels(cells)]
     if given.label is None and (splits := next((column for column in labels if _are_splits(values[column])), None)):
         return (
             f"the column {splits!r} says which split a row is of: write a file for each split, or name the column of "
@@ -85,8 +87,8 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
         for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], _LABELS)):
             if len(distinct := _distinct(cells)) == 1 and _rank(column, _LABELS) < len(_LABELS):
                 return f"the column {column!r} has one value, {next(iter(distinct))!r}{more or ': nothing to learn'}"
-        columns = ", ".join(map(repr, values))
-        return f"no column repeats 2 to {_MAX_LABELS} short values, as labels do ({columns}){more}"
+        names = ", ".join(map(repr, values))
+        return f"no column repeats 2 to {_MAX_LABELS} short values, as labels do ({names}){more}"
     # Of the columns with a value in most rows the one with the best name, of equal ones that with the fewest labels, of
     # equal ones the last.
     label = min(
@@ -100,17 +102,16 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
     )
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
-    texts = own_texts or [column for column, cells in values.items() if column != label and are_texts(cells)]
+    texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
     # Also columns that are 0 in all of these rows: a rare label may occur in later ones.
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
     num_both = sum(column in labels for column in one_hot)
     is_label = given.label is not None or _rank(label, _LABEL) < len(_LABEL)
     # Of fewer than three columns of 0 and 1, one is the label and the other a feature.
     if not is_label and num_both >= 3 and len(texts) == 1 and label in one_hot:
-        written = {"text": texts[0], "one_hot": one_hot, **id_}
-        return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
-            [], id_
-        )
+        columns = {"text": {"text": texts[0], "one_hot": one_hot, **id_}}
+        reason += " Each column of 0 and 1 is a label; --label-column reads one of them."
+        return columns, reason + _alternatives(rows, [], columns, given)
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
@@ -122,14 +123,22 @@ def choose_columns(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_
         pair = texts[0], texts[1]
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
-        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
+        columns = {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}
+        return columns, reason + _alternatives(rows, others, columns, given)
     text = min(texts, key=lambda column: (_likeness(column, _TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
-    written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
-    return {"text": written}, _note([column for column in others if column != text], id_)
+    columns = {"text": {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})}
+    others = [column for column in others if column != text]
+    return columns, reason + _alternatives(rows, others, columns, given)
 
 
-def are_labels(cells: Sequence[Any]) -> bool:
+def are_labelled_texts(records: Sequence[Record]) -> bool:
+    """Whether the labels of texts, one each, repeat as labels do, and the texts differ as texts do."""
+    texts = [record for record in records if isinstance(record, TextRecord)]
+    return _are_labels([record.labels[0] for record in texts]) and _are_texts([record.text for record in texts])
+
+
+def _are_labels(cells: Sequence[Any]) -> bool:
     """Whether cells repeat a few short values, as labels do."""
     if any(isinstance(cell, dict) for cell in cells):
         return False
@@ -159,7 +168,7 @@ def _distinct(cells: Sequence[Any]) -> set[str]:
     return {str(value) for cell in cells for value in (cell if isinstance(cell, list) else [cell])}
 
 
-def are_texts(cells: Sequence[Any]) -> bool:
+def _are_texts(cells: Sequence[Any]) -> bool:
     """Whether most are strings of several words, or of Chinese, and more than a quarter are distinct."""
     if not cells or not all(isinstance(cell, str) for cell in cells):
         return False
@@ -223,9 +232,12 @@ def _separator(cells: Sequence[Any]) -> str | None:
     return None
 
 
-def split_note(rows: Sequence[Mapping[Any, Any]], columns: Nested, given: Given) -> str:
-    """A sentence on columns that look like groups or times and have no other use."""
-    used = {*map(str, (column for uses in columns.values() for column in uses.values())), *given.splits.values()}
+def _alternatives(rows: Sequence[Mapping[Any, Any]], others: Sequence[Column], columns: Nested, given: Given) -> str:
+    """What else could be chosen, also of columns that look like groups or times and have no other use."""
+    (uses,) = columns.values()
+    note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
+    note += ID_NOTE if "id" in uses else ""
+    used = {*map(str, uses.values()), *given.splits.values()}
     found = dict[str, str]()
     for column in (each for each in map(str, rows[0]) if each not in used):
         cells = [row[column] for row in rows if row.get(column) not in (None, "")]
@@ -234,10 +246,4 @@ def split_note(rows: Sequence[Mapping[Any, Any]], columns: Nested, given: Given)
         elif _GROUPS.fullmatch(column.lower()) and 1 < len(_distinct(cells)) < len(cells):
             found.setdefault("groups", column)
     hints = " or ".join(f"`{key}: {column}`" for key, column in found.items() if key not in given.splits)
-    return f" Splits can be drawn by {hints} beside `source`." if hints else ""
-
-
-def _note(others: Sequence[Column], id_: Nested) -> str:
-    """What else could be chosen."""
-    note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    return note + (ID_NOTE if id_ else "")
+    return note + (f" Splits can be drawn by {hints} beside `source`." if hints else "")

@@ -45,7 +45,6 @@ class UsedColumns(Branch):
     uses: ClassVar[tuple[str, ...]]
 
     def yields(self) -> type[Record]:
-        """The type of the records."""
         return self.record_type
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
@@ -78,7 +77,6 @@ class _LabelledColumns(ColumnsBranch, ABC):
         return values
 
     def labels(self, cell: str) -> list[str]:
-        """The labels in one cell."""
         return [cell.strip()] if cell.strip() else []
 
     def holds_several(self, cell: object) -> bool:
@@ -167,13 +165,11 @@ class TextColumns(_LabelledColumns):
     def with_label(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         if self.lists and isinstance(cell := values.get("label"), str) and isinstance(found := literal(cell), list):
             return {**values, "label": found}
-        if not self.one_hot:
+        if not self.one_hot or not any(use.startswith(ONE_HOT) for use in values):  # labels are ignored
             return values
         cells = {use.removeprefix(ONE_HOT): cell for use, cell in values.items() if use.startswith(ONE_HOT)}
         others = {use: value for use, value in values.items() if not use.startswith(ONE_HOT)}
         applies = {name: _APPLIES.get(str(cell).strip().lower()) for name, cell in cells.items()}
-        if not cells:  # labels are ignored
-            return others
         # Jigsaw marks rows without labels by -1.
         return others | {"label": None if None in applies.values() else [name for name, is_ in applies.items() if is_]}
 

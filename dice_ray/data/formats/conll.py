@@ -11,18 +11,7 @@ from typing import Final, Literal
 
 from pydantic import Field, model_validator
 
-from dice_ray.data.formats.base import (
-    NUM_ROWS,
-    READER,
-    Attempt,
-    Bad,
-    Drop,
-    Guess,
-    Labels,
-    RowResult,
-    Sample,
-    TextReaderBranch,
-)
+from dice_ray.data.formats.base import NUM_ROWS, READER, Bad, Drop, Guess, Labels, RowResult, Sample, TextReaderBranch
 from dice_ray.data.formats.tags import (
     TagKind,
     guess_tagging,
@@ -173,7 +162,9 @@ class ConllConfig(TextReaderBranch):
         }
         with_inner = [number for number in spans if number != tag and kinds[number] == kinds[tag] == "spans"]
         if inner := [
-            number for number in with_inner if _lie_within(result, sample.attempt(cls, **(settings | {"tag": number})))
+            number
+            for number in with_inner
+            if _lie_within(result.records, sample.attempt(cls, **(settings | {"tag": number})).records)
         ]:
             why[f"{READER}.conll.inner"] = (
                 f"The spans of column {' and '.join(map(str, inner))} lie within those of column {tag}. Without "
@@ -183,11 +174,11 @@ class ConllConfig(TextReaderBranch):
         return guess_tagging(result, kinds[tag], why)
 
 
-def _lie_within(outer: Attempt, inner: Attempt) -> bool:
+def _lie_within(outer: Sequence[Record], inner: Sequence[Record]) -> bool:
     """Whether most spans of a column are parts of spans of the column of tags, as in nested annotations."""
     outer_spans, inner_spans = (
-        [word_spans(record.tags) for record in result.records if isinstance(record, TaggedRecord)]
-        for result in (outer, inner)
+        [word_spans(record.tags) for record in records if isinstance(record, TaggedRecord)]
+        for records in (outer, inner)
     )
     num_parts = sum(
         any(around.first <= span.first and span.end <= around.end and span[1:] != around[1:] for around in spans)

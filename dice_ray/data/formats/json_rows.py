@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
@@ -136,6 +136,11 @@ def flat(row: Any) -> Any:
     return row | {key: value for key, value in nested.items() if key not in row}
 
 
+def first_of(values: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    """The value of the first of the keys that there is; None if there is none."""
+    return next((values[key] for key in keys if key in values), None)
+
+
 def not_cancelled(annotations: list[Any]) -> list[Any]:
     """The annotations of a task in Label Studio without those that the annotator cancelled."""
     return [each for each in annotations if not (isinstance(each, dict) and each.get("was_cancelled"))]
@@ -147,13 +152,9 @@ def _is_choices(value: Any) -> bool:
 
 def _choices(annotations: list[Any]) -> dict[str, list[Any]]:
     """The choices in the first annotation of Label Studio that is not cancelled, as `annotations.NAME`."""
-    results = [
-        each["result"]
-        for each in not_cancelled(annotations)
-        if isinstance(each, dict) and isinstance(each.get("result"), list)
-    ]
+    results = (each.get("result") for each in not_cancelled(annotations) if isinstance(each, dict))
     found = dict[str, list[Any]]()
-    for item in results[0] if results else ():
+    for item in next((result for result in results if isinstance(result, list)), []):
         match item:
             case {"type": "choices", "from_name": str(name), "value": {"choices": [*choices]}}:
                 found.setdefault(f"annotations.{name}", []).extend(choices)
@@ -227,7 +228,6 @@ class _Document:
                     return value
 
     def items(self) -> Iterator[Any]:
-        """The items of a list."""
         for _ in self._entries("[", "]"):
             yield self.value()
             self.num_items += 1
@@ -253,7 +253,6 @@ class _Document:
                 return
 
     def end(self) -> None:
-        """Check that nothing follows."""
         if self.peek():
             raise self._error("Extra data")
 
@@ -275,16 +274,17 @@ class _Document:
 
 def _is_document(path: Path, encoding: str) -> bool:
     """Whether a file is one JSON value: it is a list or object of one line, or its first line is none of these."""
-    text = ""
+    text = line = newline = ""
     for block in blocks(path, encoding):
         text = (text + block).lstrip()
         line, newline, rest = text.partition("\n")
         if rest.strip() or len(text) > _LONGEST_LINE:
             break
     else:
-        return text.startswith(("[", "{"))
-    if not newline or not text.startswith(("[", "{")):
-        return text.startswith(("[", "{"))
+        newline = ""
+    is_value = text.startswith(("[", "{"))
+    if not newline or not is_value:
+        return is_value
     try:
         parse_json(line)
     except NotJsonError:

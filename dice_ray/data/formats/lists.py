@@ -74,9 +74,7 @@ class TaggedColumns(_ListColumns):
             return Drop(line, UNLABELLED)
         if not _all(tags, str) and not _all(tags, int):
             return Bad(line, f"a list of tags as {self.tags!r}", shown(tags))
-        if len(words) != len(tags):
-            return Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
-        found = named(line, tags, self.names)
+        found = named(line, tags, self.names, len(words))
         return found if isinstance(found, Bad) else tagged_record(line, words, found, self.scheme, values.get("id"))
 
     @classmethod

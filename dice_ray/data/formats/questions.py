@@ -24,7 +24,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.json_rows import json_rows
+from dice_ray.data.formats.json_rows import first_of, json_rows
 from dice_ray.data.formats.text import RowPlace, spaced_words
 from dice_ray.data.records import AnswerSpan, QueryRecord, QuestionRecord
 from dice_ray.errors import shown
@@ -65,7 +65,7 @@ class SquadConfig(TextReaderBranch):
                 if isinstance(paragraph, Bad):
                     yield paragraph
                     continue
-                context = _first(paragraph, _CONTEXTS)
+                context = first_of(paragraph, _CONTEXTS)
                 if not isinstance(context, str):
                     yield Bad(where, "a paragraph with a `context`", shown(paragraph))
                 elif not isinstance(paragraph.get("qas"), list):
@@ -76,7 +76,7 @@ class SquadConfig(TextReaderBranch):
                         yield replace(found, document=place) if isinstance(found, Kept) else found
 
     def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> RowResult:
-        text, id_ = (_first(item, names) if isinstance(item, dict) else None for names in (_QUESTIONS, _IDS))
+        text, id_ = (first_of(item, names) if isinstance(item, dict) else None for names in (_QUESTIONS, _IDS))
         if not isinstance(text, str):
             return Bad(place, "a `question`", shown(item))
         if not isinstance(id_, str | int):
@@ -124,7 +124,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
 
 def _paragraphs(place: str, row: Any) -> Iterator[tuple[str, Any]]:
     """The paragraphs of an article with their paths, or a row that is one; a bad row for anything else."""
-    if isinstance(row, dict) and ("qas" in row or _first(row, _CONTEXTS) is not None):
+    if isinstance(row, dict) and ("qas" in row or first_of(row, _CONTEXTS) is not None):
         yield place, row
     elif not isinstance(row, dict) or not isinstance(row.get("paragraphs"), list):
         yield place, Bad(place, "an object with a list `paragraphs`", shown(row))
@@ -149,10 +149,6 @@ def _detected(answer: Mapping[str, Any]) -> Any:
         case [[first, _], *_]:
             start = first
     return {"text": answer.get("text"), "answer_start": start}
-
-
-def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:
-    return next((values[name] for name in names if name in values), None)
 
 
 _Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -207,7 +203,6 @@ class MrcNerReaderConfig(TextReaderBranch):
 
 
 def query_record(place: str, item: Any, labels: Labels) -> RowResult:
-    """The record of one query."""
     names = ("context", "query", "entity_label", "qas_id")
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))

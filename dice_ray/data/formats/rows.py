@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import choose_columns, split_note
+from dice_ray.data.formats.candidates import choose_columns
 from dice_ray.data.formats.columns import ID, LABELS, ONE_HOT, TEXTS, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
@@ -86,7 +86,7 @@ RowColumnsConfig: TypeAlias = Annotated[
 """The columns of rows with named columns, some of which may hold lists."""
 _BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-_LISTS = frozenset({"words", "groups", "time"})
+_ANY_VALUE = LABELS | {"words", "groups", "time"}
 """The uses of columns whose values need not be strings."""
 
 
@@ -177,25 +177,20 @@ class ParquetConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         used = {use: str(column) for use, column in self.columns.used(labels).items()}
-        with _table_of(path) as (schema, batches):
-            if labels == "ignored" and used.get("id") not in schema.names:
-                used.pop("id", None)  # a file to predict need not have ids
-                used |= {"id": ID} if ID in schema.names else {}
+        with _table_of(path) as (schema, read_columns):
+            if labels == "ignored" and (id_ := used.pop("id", ID)) in schema.names:
+                used["id"] = id_  # a file to predict need not have ids
             names = list(used.values())
             if missing := [name for name in names if name not in schema.names]:
                 known = ", ".join(map(repr, schema.names)) + meant(missing[0], schema.names)
                 raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
             classes = _class_names_in_metadata(schema.metadata)
-            line = 0
-            for batch in batches(names):
-                numbered = enumerate(batch.to_pylist(), start=line + 1)
-                yield from read_named_rows(self.columns, numbered, labels, classes)
-                line += batch.num_rows
+            yield from read_named_rows(self.columns, enumerate(read_columns(names), start=1), labels, classes)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:
-        with _table_of(sample.path) as (schema, batches):
-            rows = list(islice((row for batch in batches(schema.names) for row in batch.to_pylist()), NUM_ROWS))
+        with _table_of(sample.path) as (schema, read_columns):
+            rows = list(islice(read_columns(schema.names), NUM_ROWS))
         return _guess_rows(cls, sample, rows, f"{'An Arrow' if cls is ArrowConfig else 'A Parquet'} file.")
 
 
@@ -207,8 +202,8 @@ class ArrowConfig(ParquetConfig):
 
 
 @contextmanager
-def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
-    """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
+def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[dict[str, Any]]]]]:
+    """The schema of a Parquet or Arrow file, and a function that yields its rows with some of its columns."""
     from pyarrow import parquet
 
     kind = binary_format(path) or "Parquet"
@@ -216,14 +211,15 @@ def _table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Ite
         with path.open("rb") as file:
             if kind == "Parquet":
                 table = parquet.ParquetFile(file)
-                yield table.schema_arrow, lambda names: table.iter_batches(_BATCH_SIZE, columns=names)
+                schema, batches = table.schema_arrow, lambda names: table.iter_batches(_BATCH_SIZE, columns=names)
             elif file.read(6) == b"ARROW1":
                 opened = pa.ipc.open_file(file)
-                numbers = range(opened.num_record_batches)
-                yield opened.schema, lambda names: (_sound(opened.get_batch(number), names) for number in numbers)
+                whole = map(opened.get_batch, range(opened.num_record_batches))
+                schema, batches = opened.schema, lambda names: (_sound(batch, names) for batch in whole)
             else:
                 stream = pa.ipc.open_stream(path)
-                yield stream.schema, lambda names: (_sound(batch, names) for batch in stream)
+                schema, batches = stream.schema, lambda names: (_sound(batch, names) for batch in stream)
+            yield schema, lambda names: (row for batch in batches(names) for row in batch.to_pylist())
     # An OSError without a number is one of Arrow's own; a text that is not in UTF-8 is found when it is read.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
@@ -279,10 +275,9 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
                 return Drop(line, f"no key {column!r} for the label")
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in LABELS | _LISTS and not use.startswith(ONE_HOT):
+        if not is_text and use not in _ANY_VALUE and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
-    values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
-    return columns.row(line, values)
+    return columns.row(line, {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()})
 
 
 def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: Given, why: str = "") -> Guess | str:
@@ -298,9 +293,8 @@ def guess_named_rows(read: ReadColumns, path: str, rows: Sequence[Any], given: G
     chosen = choose_columns(rows, given)
     if isinstance(chosen, str):
         return chosen
-    columns, note = chosen
-    note += split_note(rows, columns, given)
-    return read(columns).guess({READER: why, path: f"The label repeats few values, texts are long and differ.{note}"})
+    columns, why_columns = chosen
+    return read(columns).guess({READER: why, path: why_columns})
 
 
 def _guess_rows(reader: type[ReaderBranch], sample: Sample, rows: Sequence[Any], why: str) -> Guess | str:

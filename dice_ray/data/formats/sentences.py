@@ -10,23 +10,12 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from dice_ray.data.formats.base import (
-    NO_TEXT,
-    READER,
-    UNLABELLED,
-    Bad,
-    Drop,
-    Guess,
-    Kept,
-    Labels,
-    RowResult,
-    Sample,
-    TextReaderBranch,
-)
-from dice_ray.data.formats.candidates import are_labels, are_texts
+from dice_ray.data.formats.base import READER, Bad, Guess, Labels, RowResult, Sample, TextReaderBranch
+from dice_ray.data.formats.candidates import are_labelled_texts
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.tags import TagKind, guess_tagging, is_tag_set, named, tag_kind, tagged_record, tags_of
 from dice_ray.data.formats.text import lines, spaced_words, unreadable
+from dice_ray.data.formats.texts import text_record
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.data.split_names import split_of
 from dice_ray.errors import shown
@@ -130,7 +119,7 @@ class ParallelConfig(TextReaderBranch):
         if labels == "ignored":
             for line, text in self.lines(path):
                 if self.units == "texts" and text.strip():
-                    yield Kept(line, TextRecord(str(line), text.strip(), ()))
+                    yield text_record(line, text.strip(), None)
                 elif words := spaced_words(text):
                     yield tagged_record(line, words, None, self.tags)
             return
@@ -141,28 +130,18 @@ class ParallelConfig(TextReaderBranch):
             if sentence is None or tags is None:
                 file, line = (path, tags[0]) if sentence is None else (other, sentence[0])
                 raise unreadable(file, line, "as many lines as in the other file", f"the end after {line - 1}")
-            if self.units == "texts":
-                yield from self._text(sentence[0], sentence[1].strip(), tags[1].strip())
-            else:
-                yield from self._words(sentence[0], spaced_words(sentence[1]), spaced_words(tags[1]))
-
-    def _text(self, line: int, text: str, label: str) -> Iterator[RowResult]:
-        """The record of a text; none of a line that is blank in both files."""
-        if not text and label:
-            yield Drop(line, NO_TEXT)
-        elif text and not label:
-            yield Drop(line, UNLABELLED)
-        elif text:
-            found = named(line, [label], self.names)
-            yield found if isinstance(found, Bad) else Kept(line, TextRecord(str(line), text, tuple(found)))
-
-    def _words(self, line: int, words: list[str], tags: list[str]) -> Iterator[RowResult]:
-        if len(words) != len(tags):
-            yield Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
-        elif isinstance(found := named(line, tags, self.names), Bad):
-            yield found
-        elif words:
-            yield tagged_record(line, words, found, self.tags)
+            line = sentence[0]
+            if self.units == "words":
+                words = spaced_words(sentence[1])
+                found = named(line, spaced_words(tags[1]), self.names, len(words))
+                if words or isinstance(found, Bad):
+                    yield found if isinstance(found, Bad) else tagged_record(line, words, found, self.tags)
+                continue
+            text, label = sentence[1].strip(), tags[1].strip()
+            labels_read = [label] if text and label else []
+            found = named(line, labels_read, self.names, len(labels_read))
+            if text or label:
+                yield found if isinstance(found, Bad) else text_record(line, text, found)
 
     def _tag_file(self, path: Path) -> Path:
         return path.with_name(self.tag_file.replace("*", _stem_of(path.name, self.units)))
@@ -217,16 +196,15 @@ class ParallelConfig(TextReaderBranch):
         result = sample.attempt(cls, **settings)
         if result.reason:
             return result.reason
-        records = [record for record in result.records if isinstance(record, TextRecord)]
-        labels = [record.labels[0] for record in records]
-        if not are_labels(labels) or not are_texts([record.text for record in records]):
+        if not are_labelled_texts(result.records):
             return "its lines are no labels of texts"
         why = {READER: f"The file {other} has a label for each text, line by line."}
         if "*" in tag_file:
             stands_for = "`*` stands for the name of the file of texts up to its first dot, without `_text`."
             why[f"{READER}.parallel.tag_file"] = stands_for
         names = _names_of_labels(sample.path.with_name("mapping.txt"))
-        if names and set(labels) <= set(map(str, range(len(names)))):
+        labels = {label for record in result.records if isinstance(record, TextRecord) for label in record.labels}
+        if names and labels <= set(map(str, range(len(names)))):
             result = sample.attempt(cls, **settings, names=names)
             why[f"{READER}.parallel.names"] = f"The names of the labels 0 to {len(names) - 1}, from mapping.txt."
         return result.guess(why)

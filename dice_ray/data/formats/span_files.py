@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dice_ray.data.formats.base import READER, UNLABELLED, Bad, Drop, Guess, Labels, RowResult, Sample, TextReaderBranch
-from dice_ray.data.formats.json_rows import json_rows, not_cancelled
-from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, PlacedText, SpanSettings, guess_spans
+from dice_ray.data.formats.json_rows import first_of, json_rows, not_cancelled
+from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, SpanSettings, guess_spans
 from dice_ray.data.formats.text import RowPlace, blocks, lines, unreadable
 from dice_ray.errors import shown
 
@@ -20,6 +20,15 @@ _SPANS: Final = ("spans", "entities", "ents", "label", "labels", "annotations", 
 STARTS: Final = ("start", "start_offset", "begin", "start_char")
 ENDS: Final = ("end", "end_offset", "stop", "end_char")
 _TYPES: Final = ("label", "labels", "type", "entity", "entity_group", "tag")
+
+
+class _PlacedText(NamedTuple):
+    """An annotated text, its place in the file, and the document that it is a part of."""
+
+    place: RowPlace
+    id: str
+    annotated: Annotated
+    document: str = ""
 
 
 def annotated(row: Any) -> Annotated | None:
@@ -41,7 +50,7 @@ def _is_unlabelled(row: Any) -> bool:
 
 
 def _text(row: Mapping[str, Any]) -> str | tuple[str, ...] | None:
-    value = next((row[key] for key in _TEXTS if key in row), None)
+    value = first_of(row, _TEXTS)
     if isinstance(value, dict):
         return _text(value)
     if isinstance(value, list) and all(isinstance(item, list) for item in value):  # sentences
@@ -101,7 +110,7 @@ def _of_one(value: Any) -> Iterator[AnnotatedSpan | None]:
 
 
 def _span(value: Mapping[str, Any]) -> AnnotatedSpan | None:
-    start, end, types = (next((value[key] for key in keys if key in value), None) for keys in (STARTS, ENDS, _TYPES))
+    start, end, types = (first_of(value, keys) for keys in (STARTS, ENDS, _TYPES))
     type_ = types[0] if isinstance(types, list) and types else types
     text = value.get("text")
     if type(start) is not int or type(end) is not int or not isinstance(type_, str) or not type_:
@@ -113,7 +122,7 @@ _Part: TypeAlias = tuple[RowPlace, str, str]
 """The place, the id and the text of a part of a document."""
 
 
-def _parts_with_spans(document: str, parts: Sequence[_Part], spans: Sequence[AnnotatedSpan]) -> Iterator[PlacedText]:
+def _parts_with_spans(document: str, parts: Sequence[_Part], spans: Sequence[AnnotatedSpan]) -> Iterator[_PlacedText]:
     """The parts that have a text or a span: a span's places are those in the document, with a character between parts.
 
     A span is of the part that it begins in, or at the break before it; one that goes on in the next part is in pieces.
@@ -134,14 +143,14 @@ def _parts_with_spans(document: str, parts: Sequence[_Part], spans: Sequence[Ann
             # Those behind the text must not be lost: they make its last part a bad row.
             own += [span for span in spans if span.start >= length]
         if text.strip() or own:
-            yield PlacedText(place, id_, Annotated(text, own), document)
+            yield _PlacedText(place, id_, Annotated(text, own), document)
         start = end + 1
 
 
 _BRAT_SPAN: Final = re.compile(r"T[0-9]+\t(\S+) ([0-9]+) ([0-9]+)((?:;[0-9]+ [0-9]+)*)(?:\t(.*))?")
 
 
-def _brat_texts(folder: Path, encoding: str, labels: Labels) -> Iterator[PlacedText | Bad | Drop]:
+def _brat_texts(folder: Path, encoding: str, labels: Labels) -> Iterator[_PlacedText | Bad | Drop]:
     """Each line of each text with its spans; in the annotations, places are those in the whole text."""
     texts = sorted(folder.glob("*.txt"))
     if not texts:
@@ -184,7 +193,7 @@ def _is_pubtator(path: Path, encoding: str) -> bool:
     return _PUBTATOR_TEXT.match(next(blocks(path, encoding), "")) is not None
 
 
-def _pubtator_texts(path: Path, encoding: str) -> Iterator[PlacedText | Bad]:
+def _pubtator_texts(path: Path, encoding: str) -> Iterator[_PlacedText | Bad]:
     """Each title and abstract with its spans; in the file, places are those in both, with a character between them."""
     article, parts, spans, bad = "", list[_Part](), list[AnnotatedSpan](), list[Bad]()
     for line, row in chain(lines(path, encoding), [(0, "")]):
@@ -223,15 +232,15 @@ class SpansConfig(SpanSettings, TextReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if path.is_dir():
-            texts: Iterator[PlacedText | Bad | Drop] = _brat_texts(path, self.encoding, labels)
+            texts: Iterator[_PlacedText | Bad | Drop] = _brat_texts(path, self.encoding, labels)
         elif _is_pubtator(path, self.encoding):
             texts = _pubtator_texts(path, self.encoding)
         else:
             texts = self._json_texts(path, labels)
         for text in texts:
-            yield self.span_record(*text, labels=labels) if isinstance(text, PlacedText) else text
+            yield self.span_record(*text, labels=labels) if isinstance(text, _PlacedText) else text
 
-    def _json_texts(self, path: Path, labels: Labels) -> Iterator[PlacedText | Bad | Drop]:
+    def _json_texts(self, path: Path, labels: Labels) -> Iterator[_PlacedText | Bad | Drop]:
         for line, row in json_rows(path, self.encoding):
             if isinstance(row, Bad):
                 yield row
@@ -243,7 +252,7 @@ class SpansConfig(SpanSettings, TextReaderBranch):
                 yield Bad(line, f"a text under one of {', '.join(_TEXTS)}", shown(row))
             else:
                 id_ = row["id"] if isinstance(row, dict) and type(row.get("id")) in (int, str) else line
-                yield PlacedText(line, str(id_), found)
+                yield _PlacedText(line, str(id_), found)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:

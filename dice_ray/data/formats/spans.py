@@ -54,15 +54,6 @@ class Annotated(NamedTuple):
     spans: Sequence[AnnotatedSpan] | None
 
 
-class PlacedText(NamedTuple):
-    """An annotated text, its place in the file, and the document that it is a part of."""
-
-    place: RowPlace
-    id: str
-    annotated: Annotated
-    document: str = ""
-
-
 class SpanSettings(Settings):
     """What spans mean, for all readers of spans.
 
@@ -75,13 +66,11 @@ class SpanSettings(Settings):
     overlapping: Literal["longest", "all"] = "longest"
 
     def yields(self) -> type[Record]:
-        """The type of the records."""
         return NestedRecord if self.overlapping == "all" else TaggedRecord
 
     def span_record(
         self, place: RowPlace, id: str, found: Annotated, document: str = "", *, labels: Labels = "read"
     ) -> RowResult:
-        """The record of an annotated text."""
         text = found.text
         if isinstance(text, str):
             words = [(word.start(), word.end()) for word in WORD.finditer(text)]

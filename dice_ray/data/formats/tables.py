@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns, split_note
+from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns
 from dice_ray.data.formats.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
@@ -89,27 +89,26 @@ class TablesConfig(TextReaderBranch):
                 used["id"] = ID
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
         cells = chain([] if self.header else [head], rows)
-        by_use = ((line, self._by_use(line, row, len(first), indices)) for line, row in cells)
+        whole = ((line, self._whole(line, row, len(first))) for line, row in cells)
         if isinstance(self.columns, WordColumns | SpanRows):
-            yield from self.columns.sentences(by_use)
+            yield from self.columns.sentences(
+                (line, row if isinstance(row, Bad) else {use: row[index] for use, index in indices.items()})
+                for line, row in whole
+            )
             return
-        for line, values in by_use:
-            if isinstance(values, Bad):
-                yield values
+        for line, row in whole:
+            if isinstance(row, Bad):
+                yield row
                 continue
-            result = self.columns.row(line, {use: _parsed(use, cell) for use, cell in values.items()})
-            if _SWALLOWED in values and isinstance(result, Kept):
+            result = self.columns.row(line, {use: _parsed(use, row[index]) for use, index in indices.items()})
+            if isinstance(result, Kept) and self._looks_swallowed(row):
                 result = replace(result, notes=(*result.notes, _SWALLOWED))
             yield result
 
-    def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
-        """The used cells of a row."""
-        if isinstance(row, Bad):
+    def _whole(self, line: int, row: list[str] | Bad, width: int) -> list[str] | Bad:
+        if isinstance(row, Bad) or len(row) == width:
             return row
-        if len(row) != width:
-            return Bad(line, f"{width} columns as in the first line", f"{len(row)}: {shown(self.delimiter.join(row))}")
-        values = {use: row[index] for use, index in indices.items()}
-        return values | ({_SWALLOWED: ""} if self._looks_swallowed(row) else {})
+        return Bad(line, f"{width} columns as in the first line", f"{len(row)}: {shown(self.delimiter.join(row))}")
 
     def _looks_swallowed(self, row: list[str]) -> bool:
         """Whether a row of several lines has as many delimiters in each of them as a row has."""
@@ -211,17 +210,12 @@ class TablesConfig(TextReaderBranch):
         chosen = choose_columns(with_values, sample.given)
         if isinstance(chosen, str):
             return chosen
-        columns, note = chosen
-        note += split_note(with_values, columns, sample.given)
+        columns, why_columns = chosen
         if columns.get("text", {}).get("label") in with_lists:
             columns["text"]["lists"] = True
         settings |= {} if header else {"header": False}
         naming = "named by the first line" if header else "numbered from 0, as the first line is a row"
-        why = {
-            READER: f"{len(rows[0])} columns in each row, {naming}.",
-            path: f"The label repeats few values, texts are long and differ.{note}",
-        }
-        return read(columns).guess(why)
+        return read(columns).guess({READER: f"{len(rows[0])} columns in each row, {naming}.", path: why_columns})
 
     @classmethod
     def _cells(cls, sample: Sample, delimiter: str) -> tuple[list[list[str]], bool, str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -24,6 +25,7 @@ _BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
 _SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
+@lru_cache(maxsize=1000)
 def parsed(tag: str) -> tuple[str, str] | None:
     """The letter and the type of a span tag; None for any other tag.
 
@@ -91,8 +93,10 @@ def tagged_record(
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), notes)
 
 
-def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str]) -> list[str] | Bad:
+def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str], num_words: int) -> list[str] | Bad:
     """The names of tags that are numbers, also as texts, 0 first; without `names`, and of names, texts stay."""
+    if len(tags) != num_words:
+        return Bad(place, "as many tags as words", f"{len(tags)} tags for {num_words} words")
     if set(tags) <= set(names):
         return list(map(str, tags))
     known = {name: name for name in names} | {str(number): name for number, name in enumerate(names)}
@@ -130,7 +134,6 @@ def word_spans(tags: Sequence[str]) -> list[WordSpan]:
 
 
 def tags_of(records: Iterable[Record]) -> list[str]:
-    """The tags of all words."""
     return [tag for record in records if isinstance(record, TaggedRecord) for tag in record.tags]
 
 
@@ -180,6 +183,7 @@ def _unbracketed(tags: Sequence[str]) -> list[tuple[str, str]] | None:
     return None if open_type else letters
 
 
+@lru_cache(maxsize=1000)
 def _first_of_several(tag: str) -> str:
     """The first of the span tags that commas join, as in `B-person,B-group`, else the tag itself."""
     first, *others = tag.split(",")

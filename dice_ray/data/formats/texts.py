@@ -26,9 +26,9 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import are_labels, are_texts
+from dice_ray.data.formats.candidates import are_labelled_texts
 from dice_ray.data.formats.tags import guess_tagging, tagged_record
-from dice_ray.data.formats.text import blocks, lines, unreadable
+from dice_ray.data.formats.text import RowPlace, blocks, lines, unreadable
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.errors import shown
 
@@ -36,6 +36,15 @@ _TWO_PARTS: Final = re.compile(r"([^\W\d]\w*):\w+ +(?=\S)")
 """A label of a coarse and a fine part, before a text."""
 NO_CLASS: Final = "unsup"
 """The folder of texts without labels in aclImdb."""
+
+
+def text_record(place: RowPlace, text: str, labels: Sequence[str] | None, id: str | None = None) -> Kept | Drop:
+    """The record of a text, or why there is none; without labels (labels ignored) each text has one."""
+    if not text:
+        return Drop(place, NO_TEXT)
+    if labels is not None and not labels:
+        return Drop(place, UNLABELLED)
+    return Kept(place, TextRecord(id or str(place), text, tuple(dict.fromkeys(labels or ()))))
 
 
 class FasttextConfig(TextReaderBranch):
@@ -56,16 +65,10 @@ class FasttextConfig(TextReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in self.lines(path):
             rest, found = self._parted(text.strip())
-            if not rest:
-                yield Drop(line, NO_TEXT)
-            elif labels == "ignored":
-                yield Kept(line, TextRecord(str(line), rest, ()))
-            elif not found:
-                yield Drop(line, UNLABELLED)
-            elif not all(found):
+            if rest and labels == "read" and not all(found):
                 yield Bad(line, f"a label after {self.prefix!r}", shown(text))
             else:
-                yield Kept(line, TextRecord(str(line), rest, tuple(dict.fromkeys(found))))
+                yield text_record(line, rest, found if labels == "read" else None)
 
     def _parted(self, rest: str) -> tuple[str, list[str]]:
         """The text and the labels of a line."""
@@ -89,13 +92,11 @@ class FasttextConfig(TextReaderBranch):
         if not _TWO_PARTS.match(sample.first_line):
             return "it begins neither with __label__ nor with a label of two parts, such as DESC:manner"
         result = sample.attempt(cls, label="fine")
-        records = [record for record in result.records if isinstance(record, TextRecord)]
         num_lines = sum(bool(text.strip()) for _, text in islice(lines(sample.path, sample.encoding), NUM_ROWS))
-        if len(records) < (1 - MAX_BAD_SHARE) * num_lines:
-            return f"{num_lines - len(records)} of {num_lines} lines do not begin with a label of two parts"
+        if len(result.records) < (1 - MAX_BAD_SHARE) * num_lines:
+            return f"{num_lines - len(result.records)} of {num_lines} lines do not begin with a label of two parts"
         # A record of logged values also begins with `name:value`.
-        labels, texts = [record.labels[0] for record in records], [record.text for record in records]
-        if not are_labels(labels) or not are_texts(texts):
+        if not are_labelled_texts(result.records):
             return "its lines begin with words with a colon, but these do not repeat as labels do, or no texts follow"
         why = {
             READER: "Each text stands behind a label with a coarse and a fine part.",
@@ -119,7 +120,7 @@ class FoldersConfig(TextReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if labels == "ignored" and path.is_file():
-            yield self._text(path.name, path, ())
+            yield self._text(path.name, path, None)
             return
         classes = classes_in(path) if path.is_dir() else {}
         if not classes:
@@ -130,11 +131,10 @@ class FoldersConfig(TextReaderBranch):
             if label == NO_CLASS and labels == "read":
                 yield Drop(f"{label}/{file.name}", UNLABELLED)
             else:
-                yield self._text(f"{label}/{file.name}", file, (label,) if labels == "read" else ())
+                yield self._text(f"{label}/{file.name}", file, [label] if labels == "read" else None)
 
-    def _text(self, place: str, file: Path, labels: tuple[str, ...]) -> RowResult:
-        text = "".join(blocks(file, self.encoding)).strip()
-        return Kept(place, TextRecord(place, text, labels)) if text else Drop(place, NO_TEXT)
+    def _text(self, place: str, file: Path, labels: list[str] | None) -> RowResult:
+        return text_record(place, "".join(blocks(file, self.encoding)).strip(), labels)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:
@@ -187,7 +187,7 @@ class TreesConfig(TextReaderBranch):
             nodes = _phrases(text)
             if labels == "ignored":
                 words = nodes[0][1] if nodes else text.split()
-                yield Kept(line, TextRecord(str(line), " ".join(words), ()))
+                yield text_record(line, " ".join(words), None)
                 continue
             if nodes is None:
                 yield Bad(line, "a tree as (3 (2 It) (4 works))", shown(text))
@@ -197,8 +197,7 @@ class TreesConfig(TextReaderBranch):
                     yield Drop(line, "a neutral text")
                     continue
                 class_ = _BINARY[label] if self.classes == "binary" else label
-                name = str(line) if number == 0 else f"{line}.{number}"
-                yield Kept(line, TextRecord(name, " ".join(words), (class_,)))
+                yield text_record(line, " ".join(words), [class_], f"{line}.{number}" if number else None)
 
     @classmethod
     def fits(cls, sample: Sample) -> Guess | str:

@@ -341,16 +341,16 @@ def test_a_malformed_file_gives_its_error_or_its_counted_drop(case: Malformed, t
     for name, content in case.beside.items():
         (tmp_path / name).write_text(content)
     with pytest.raises(DataError) as raised:
-        gather(path, case.reader.read(path), "error")
+        gather(path, lambda: case.reader.read(path))
     message = str(raised.value)
     position = 0
     for piece in (str(tmp_path), *case.error):
         assert (position := message.find(piece, position)) >= 0, f"{piece!r} is not in its place in {message!r}"
     if case.kept is None:
         with pytest.raises(DataError):
-            gather(path, case.reader.read(path), "skip")
+            gather(path, lambda: case.reader.read(path), "skip")
         return
-    records, report = gather(path, case.reader.read(path), "skip")
+    records, report = gather(path, lambda: case.reader.read(path), "skip")
     assert all(isinstance(record, case.reader.yields()) for record in records)
     assert (len(records), report.kept) == (case.kept, case.kept)
     assert sum(tally.count for tally in report.dropped.values()) == case.dropped == report.rows - case.kept

@@ -65,7 +65,7 @@ QUESTIONS: list[tuple[str, ReaderBranch, int, int, int, int]] = [
 def test_tagged_sentences(
     data_folder: Path, file: str, reader: ReaderBranch, sentences: int, words: int, tags: int
 ) -> None:
-    records, report = gather(data_folder / file, reader.read(data_folder / file), "error")
+    records, report = gather(data_folder / file, lambda: reader.read(data_folder / file))
     found = [record for record in records if isinstance(record, TaggedRecord)]
     assert (len(found), report.rows) == (sentences, sentences)
     assert sum(len(record.words) for record in found) == words == sum(len(record.tags) for record in found)
@@ -74,7 +74,7 @@ def test_tagged_sentences(
 
 @pytest.mark.parametrize(("file", "reader", "texts", "labels"), TEXTS, ids=[f"{row[0]} {row[3]}" for row in TEXTS])
 def test_texts(data_folder: Path, file: str, reader: ReaderBranch, texts: int, labels: int) -> None:
-    records, report = gather(data_folder / file, reader.read(data_folder / file), "error")
+    records, report = gather(data_folder / file, lambda: reader.read(data_folder / file))
     found = [record for record in records if isinstance(record, TextRecord)]
     assert len(found) == texts == report.rows - sum(tally.count for tally in report.dropped.values())
     assert len({record.labels for record in found}) == labels
@@ -86,7 +86,7 @@ def test_texts(data_folder: Path, file: str, reader: ReaderBranch, texts: int, l
 def test_questions(
     data_folder: Path, file: str, reader: ReaderBranch, questions: int, impossible: int, several: int, misplaced: int
 ) -> None:
-    records, report = gather(data_folder / file, reader.read(data_folder / file), "error")
+    records, report = gather(data_folder / file, lambda: reader.read(data_folder / file))
     found = [record for record in records if isinstance(record, QuestionRecord)]
     spans = [span for record in found for answer in record.answers for span in answer]
     assert len(found) == questions == report.rows

@@ -183,7 +183,7 @@ def test_a_wrong_encoding_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"pairs\.tsv, line .: expected utf-16, found .*: set another `encoding`"):
         list(TablesConfig(quoting=False, encoding="utf-16").read(path))
     with pytest.raises(DataError, match=r"pairs\.tsv, line 2: expected text in the encoding .*, found byte 0xc3 in"):
-        gather(path, TablesConfig(quoting=False, encoding="ascii").read(path), "error")
+        gather(path, lambda: TablesConfig(quoting=False, encoding="ascii").read(path))
 
 
 def test_columns_go_by_number_without_a_header(tmp_path: Path) -> None:
