@@ -91,10 +91,10 @@ def ablate(
     from dice_ray.config.load import resolve
     from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.cells import OTHER_SEEDS
+    from dice_ray.tuning.cells import OTHER_SEEDS, Variant
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.looks import with_control_again
-    from dice_ray.tuning.study import StudyPlan, Variant
+    from dice_ray.tuning.study import StudyPlan
     from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)

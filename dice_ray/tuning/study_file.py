@@ -17,7 +17,7 @@ from dice_ray.files import write_atomically
 from dice_ray.run.names import given_folder, names_of, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
-from dice_ray.tuning.study import VariantsAre
+from dice_ray.tuning.cells import VariantsAre
 from dice_ray.user_code import address_of, load, module_at
 
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "SPACE", "SPACES", "DATA")
