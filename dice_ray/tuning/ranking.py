@@ -76,8 +76,7 @@ def _ranked(
 
 def ranked_in(history: History) -> list[RankedTrial]:
     """The trials of a sweep, or the cells of a study, in a ledger, the best on dev first."""
-    ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
-    return _ranked((spec.id, outcome.score, spec.rerun_of) for spec, outcome in ended)
+    return _ranked((spec.id, outcome.score, spec.rerun_of) for spec, outcome in history.ended)
 
 
 def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:

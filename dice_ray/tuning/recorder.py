@@ -73,9 +73,7 @@ class Recorder:
     def counts(self) -> TrialCounts:
         """How many trials are in which state, the best score so far, and what runs."""
         score, params = self._best or (None, {})
-        arm, num_seeds = "", 0
-        if self._best_arm is not None:
-            score, arm, num_seeds = self._best_arm
+        score, arm, num_seeds = self._best_arm or (score, "", 0)
         now = time.monotonic()
         num_left = len(self._ids) - self._states.total()
         since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
