@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -236,37 +236,21 @@ def layers_by_variant(
     return by_name
 
 
-def command_of(
-    study: str,
-    data: Sequence[str | Path],
-    settings: Mapping[str, Any] | Sequence[str],
-    encoders: Sequence[str],
-    arms: Sequence[str],
-    tune_shared: str | None,
-    tuned_from: Sequence[str],
-    trial_timeout: float | None,
-    name: str,
-    declared: Sequence[str] = (),
-) -> str:
-    """The command that runs a study, without its numbers of seeds and settings; `declared` are words of more options.
+def command_of(study: str, options: Mapping[str, Any]) -> str:
+    """The command that runs a study with these options: flags that are True, and lists with the option before each.
 
-    >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
-    'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
+    An option without a value is left out; settings may be given by path.
+
+    >>> command_of("mining", {"--data": ["mrpc"], "--set": {"training.epochs": 2}, "--care": None, "--again": True})
+    'dice-ray ablate mining --data mrpc --set training.epochs=2 --again'
     """
-    if isinstance(settings, Mapping):
-        settings = [assignment(path, value) for path, value in settings.items()]
-    options = {
-        "--data": data,
-        "--encoder": encoders,
-        "--set": settings,
-        "--arm": arms,
-        "--tune-shared": [tune_shared] if tune_shared else [],
-        "--tuned-from": tuned_from,
-        "--trial-timeout": [f"{trial_timeout:g}"] if trial_timeout is not None else [],
-        "--name": [name] * (name != study),
-    }
-    given = [word for option, values in options.items() for value in values for word in (option, str(value))]
-    return shlex.join(["dice-ray", "ablate", study, *given, *declared])
+    words = ["dice-ray", "ablate", study]
+    for option, value in options.items():
+        if isinstance(value, Mapping):
+            value = [assignment(path, each) for path, each in value.items()]
+        for each in value if isinstance(value, Iterable) and not isinstance(value, str) else [value] if value else ():
+            words += [option] if each is True else [option, f"{each:g}" if isinstance(each, int | float) else str(each)]
+    return shlex.join(words)
 
 
 def check_test(config: RunConfig) -> None:
