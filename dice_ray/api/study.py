@@ -140,19 +140,20 @@ def ablate(
     def below(preset: str | Path) -> list[Layer]:
         return layers_of(preset, settings)
 
+    asked = arms or [*file.arms]
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers, of_file) in layers_by_variant(presets, below, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
-        own = {arm: values for arm, values in file.own.get(of_file, {}).items() if not arms or arm in arms}
+        own = {arm: values for arm, values in file.own.get(of_file, {}).items() if arm in asked}
         digest = config.splits().digest
         variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(of_file), arms=own)
     ((data_name, base, _),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),
-        arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
+        arms={arm: values for arm, values in file.arms.items() if arm in asked},
         baseline=file.baseline,
         seeds=tuple(range(1, (len(file.seeds) or (max_seeds if until_settled else seeds or 5)) + 1)),
         looks=looks,
@@ -163,7 +164,7 @@ def ablate(
         variants_are=file.variants_are,
         budget=file.budget,
         space=file.addresses.get("", ""),
-        spaces={arm: each for arm, each in file.addresses.items() if arm and (not arms or arm in arms)},
+        spaces={arm: each for arm, each in file.addresses.items() if arm in asked},
         trial_timeout=trial_timeout,
         command=command_of(
             study,
