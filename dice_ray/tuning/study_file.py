@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,8 +12,7 @@ from typing import Any
 from dice_ray.config.load import Layer, assignment, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DataError, InputError, UnknownNameError, nearest
-from dice_ray.files import write_atomically
-from dice_ray.run.names import given_folder, names_of, told_apart
+from dice_ray.run.names import names_of, stored_code, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
 from dice_ray.tuning.cells import VariantsAre
@@ -199,9 +197,7 @@ def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
         f'"""The study {Path(study).name} with losses that were given in Python."""\n\n'
         f"{variants}ARMS = {file.arms | dict(added)!r}\nBASELINE = {file.baseline!r}\nDATA = {file.data!r}\n"
     )
-    written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
-    write_atomically(written, content)
-    return str(written.absolute())
+    return str(stored_code(Path(study).stem, content))
 
 
 def layers_by_variant(
