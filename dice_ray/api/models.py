@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
 from dice_ray.errors import InputError
-from dice_ray.files import is_url
+from dice_ray.files import check_output, is_url, write_output
 from dice_ray.run.tables import table_file
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def predict(
             calibrated probabilities.
         out: File to write; it is written whole or not at all, and a new one only you can read.
     """
-    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
     from dice_ray.tuning import places
 
@@ -75,7 +74,6 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
             `hf auth login`, or HF_TOKEN.
         public: Make the new repository on the hub public.
     """
-    from dice_ray.files import write_output
     from dice_ray.models import hub
     from dice_ray.run import packaging, trained
     from dice_ray.tuning import places
@@ -143,7 +141,6 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         items: CSV file for the counts of each record (id, tp, fp, fn).
     """
     from dice_ray.data.urls import local_file
-    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
     from dice_ray.tuning import places
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.errors import DataError, InputError, first_line
+from dice_ray.files import write_atomically
 from dice_ray.run.names import check_name, given_folder
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
     """
     from dice_ray.config.init import start
     from dice_ray.data.formats.base import Given
-    from dice_ray.files import write_atomically
 
     if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
         raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
