@@ -89,15 +89,15 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
         raise InputError("the folder of an export must be another one than the working directory")
     if push is not None:
         hub.check(push)
-    of_run = places.place(run)
-    best = trained.load(of_run.folder)
+    place = places.place(run)
+    best = trained.load(place.folder)
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that it can be moved there.
     with tempfile.TemporaryDirectory(dir=target and target.parent, prefix=".export.") as unfinished:
         written = Path(unfinished) / "export"
         auto_class = best.export(written)
-        text = packaging.card(best, str(run), auto_class, tracking.stored_scores(of_run))
+        text = packaging.card(best, str(run), auto_class, tracking.stored_scores(place))
         write_output(written / packaging.FILE, text.replace("FOLDER", push or (target or written).name))
         if push is not None:
             hub.push(written, push, is_public=public)
@@ -147,8 +147,8 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
     items = None if items is None else Path(items)
     if items is not None:
         check_output(items, [Path(data)] if isinstance(data, str | Path) else [])
-    of_run = places.place(run)
-    best = trained.load(of_run.folder)
+    place = places.place(run)
+    best = trained.load(place.folder)
     if isinstance(data, str):
         data = str(local_file(data, "DATA")) if is_url(data) else data
         scores = best.score(best.labelled(data), is_dev=data == "dev")
@@ -159,4 +159,4 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         write_output(items, trained.items_csv(scores))
     on_test = scores.named("test") if data == "test" else {}
     files = trained.count_files(data, scores)
-    return Scored(str(run), data, scores, tracking.store_scores(of_run, files, on_test, best.step))
+    return Scored(str(run), data, scores, tracking.store_scores(place, files, on_test, best.step))

@@ -142,13 +142,13 @@ def ablate(
 
     asked = arms or [*file.arms]
     variants: dict[str | None, Variant] = {}
-    for variant, (data_name, layers, of_file) in layers_by_variant(presets, below, encoders, file.variants).items():
+    for variant, (data_name, layers, in_file) in layers_by_variant(presets, below, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
-        own = {arm: values for arm, values in file.own.get(of_file, {}).items() if arm in asked}
+        own = {arm: values for arm, values in file.own.get(in_file, {}).items() if arm in asked}
         digest = config.splits().digest
-        variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(of_file), arms=own)
+        variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(in_file), arms=own)
     ((data_name, base, _),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,

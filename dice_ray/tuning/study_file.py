@@ -215,9 +215,9 @@ def layers_by_variant(
     by_name: dict[str | None, tuple[str, list[Layer], str]] = {}
     data_names = names_of(data)
     encoder_names = told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
-    of_encoders: Sequence[str | None] = encoders or [None]
-    of_file: Sequence[str | None] = [*variants] or [None]
-    for preset, encoder, variant in product(data, of_encoders, of_file):
+    each_encoder: Sequence[str | None] = encoders or [None]
+    each_variant: Sequence[str | None] = [*variants] or [None]
+    for preset, encoder, variant in product(data, each_encoder, each_variant):
         layers = [*layers_of(preset)]
         if encoder is not None:
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
