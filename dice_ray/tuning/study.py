@@ -84,7 +84,7 @@ class StudyPlan(Plan):
         return seeds
 
     def check(self, folder: Path) -> list[str]:
-        for key, now in self._extra_digests().items():
+        for key, now in self._extra_digests().items():  # of the whole grid: raises where an arm cannot run
             subject = f"{self.name}, whose {key} has data.source.files.extra,"
             check_digest(self.extra.get(key, now), now, subject, "choose another name")
         return []
