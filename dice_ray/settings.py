@@ -165,30 +165,30 @@ def non_defaults(config: Settings) -> Flat:
 
 def paths(model: type[BaseModel]) -> list[str]:
     """Every path of the model, including those inside all branches."""
-    return [path for path, _ in _fields(model)]
+    return [path for path, _ in fields(model)]
 
 
 def defaults(model: type[BaseModel]) -> Flat:
     """The default of every path that has one which depends on no other value."""
-    values = {path: field.default for path, field in _fields(model) if not field.is_required()}
+    values = {path: field.default for path, field in fields(model) if not field.is_required()}
     return {path: value.name if isinstance(value, Branch) else _plain(value) for path, value in values.items()}
 
 
-def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Every path of the model, with its field."""
     for key, field in model.model_fields.items():
         path = f"{prefix}{key}"
         yield path, field
         for name, branch in branches_of(field.annotation).items():
-            yield from _fields(branch, f"{path}.{name}.")
+            yield from fields(branch, f"{path}.{name}.")
         if _is_section(field.annotation):
-            yield from _fields(field.annotation, f"{path}.")
+            yield from fields(field.annotation, f"{path}.")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """A pydantic error as problems: path, what must hold, what was given, the nearest name, the allowed ones."""
     known = paths(model)
-    several = {path for path, field in _fields(model) if _has_several_types(field.annotation)}
+    several = {path for path, field in fields(model) if _has_several_types(field.annotation)}
     problems, of_several = list[Problem](), dict[str, list[Problem]]()
     for detail in error.errors():
         path, is_of_several = _path(detail["loc"], several)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import library
 from dice_ray.api.presets import validate
 from dice_ray.errors import InputError
-from dice_ray.files import is_url, parted, runs_folder, without_password
+from dice_ray.files import check_output, is_url, parted, runs_folder, without_password, write_output
 from dice_ray.run.names import check_lists, names_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ def init(
     from dice_ray.data.folders import files_of_splits
     from dice_ray.data.formats.base import Given
     from dice_ray.data.urls import local_file
-    from dice_ray.files import check_output, write_output
 
     url = _folder_of([str(each) for each in (file, dev, test) if each is not None])
     local = Path(file).resolve() if Path(file).is_dir() else Path(file)  # a folder may be given as `.`

@@ -115,9 +115,9 @@ def read_study(study: str) -> StudyFile:
 
 def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
     """Raise an InputError with the right command if a name is that of another kind of thing than the wanted one."""
-    of_preset = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
+    use = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
     known: dict[str, tuple[Mapping[str, object], str]] = {
-        "preset": (_presets(), of_preset),
+        "preset": (_presets(), use),
         "study": (_studies(), f"`dice-ray ablate {name}` runs it"),
         "search space": (spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
     }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
 from dice_ray.errors import InputError
-from dice_ray.files import is_url
+from dice_ray.files import check_output, is_url, write_output
 from dice_ray.run.tables import table_file
 
 if TYPE_CHECKING:
@@ -47,7 +47,6 @@ def predict(
             calibrated probabilities.
         out: File to write; it is written whole or not at all, and a new one only you can read.
     """
-    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
     from dice_ray.tuning import places
 
@@ -75,7 +74,6 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
             `hf auth login`, or HF_TOKEN.
         public: Make the new repository on the hub public.
     """
-    from dice_ray.files import write_output
     from dice_ray.models import hub
     from dice_ray.run import packaging, trained
     from dice_ray.tuning import places
@@ -91,15 +89,15 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
         raise InputError("the folder of an export must be another one than the working directory")
     if push is not None:
         hub.check(push)
-    of_run = places.place(run)
-    best = trained.load(of_run.folder)
+    place = places.place(run)
+    best = trained.load(place.folder)
     if target is not None:
         target.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that it can be moved there.
     with tempfile.TemporaryDirectory(dir=target and target.parent, prefix=".export.") as unfinished:
         written = Path(unfinished) / "export"
         auto_class = best.export(written)
-        text = packaging.card(best, str(run), auto_class, tracking.stored_scores(of_run))
+        text = packaging.card(best, str(run), auto_class, tracking.stored_scores(place))
         write_output(written / packaging.FILE, text.replace("FOLDER", push or (target or written).name))
         if push is not None:
             hub.push(written, push, is_public=public)
@@ -143,15 +141,14 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         items: CSV file for the counts of each record (id, tp, fp, fn).
     """
     from dice_ray.data.urls import local_file
-    from dice_ray.files import check_output, write_output
     from dice_ray.run import trained
     from dice_ray.tuning import places
 
     items = None if items is None else Path(items)
     if items is not None:
         check_output(items, [Path(data)] if isinstance(data, str | Path) else [])
-    of_run = places.place(run)
-    best = trained.load(of_run.folder)
+    place = places.place(run)
+    best = trained.load(place.folder)
     if isinstance(data, str):
         data = str(local_file(data, "DATA")) if is_url(data) else data
         scores = best.score(best.labelled(data), is_dev=data == "dev")
@@ -162,4 +159,4 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         write_output(items, trained.items_csv(scores))
     on_test = scores.named("test") if data == "test" else {}
     files = trained.count_files(data, scores)
-    return Scored(str(run), data, scores, tracking.store_scores(of_run, files, on_test, best.step))
+    return Scored(str(run), data, scores, tracking.store_scores(place, files, on_test, best.step))

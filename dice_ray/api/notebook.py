@@ -54,7 +54,7 @@ class NotebookScreen:
             self._done, self._total = event.step, event.num_steps
             self._progress = f"epoch {event.epoch:.2f}, step {event.step} of {event.num_steps}: loss {event.loss:.4f}"
         else:
-            self._done, self._total = event.done + event.failed + event.pruned, event.total
+            self._done, self._total = event.num_ended, event.total
             left = f", about {timedelta(seconds=round(event.seconds_left))} left" if event.seconds_left else ""
             self._progress, self._trials = f"{event}{left}", event.trials
         # Each update is a message to the browser, and a run has many steps a second.

@@ -16,7 +16,7 @@ from dice_ray.api import library
 from dice_ray.api.predictions import with_predictions
 from dice_ray.api.reports import findings, stored_comparison
 from dice_ray.errors import InputError, RefusedError, RunError, first_line
-from dice_ray.files import runs_folder
+from dice_ray.files import runs_folder, whole_output, write_atomically
 from dice_ray.run.names import check_name, valid_name
 
 if TYPE_CHECKING:
@@ -250,7 +250,6 @@ def _stored(compared: Compared, name: str | None) -> Compared:
     if name is None:
         return compared
     from analysis.frames import tag_values
-    from dice_ray.files import whole_output, write_atomically
     from dice_ray.run.folder import COMPARISON, PREDICTIONS
     from dice_ray.tracking import schema
 

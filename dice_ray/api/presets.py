@@ -77,11 +77,11 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     else:
         check_lists(settings=settings)
         above = set_layer(settings)
-    of_preset = read_layer(library.preset_file(preset))
-    tracked = of_preset.values.get("tracking")
+    below = read_layer(library.preset_file(preset))
+    tracked = below.values.get("tracking")
     if isinstance(tracked, Mapping) and "published" in tracked and _change_data(above.values):
-        return [of_preset, values_layer("other data", {"tracking.published": None}), above]
-    return [of_preset, above]
+        return [below, values_layer("other data", {"tracking.published": None}), above]
+    return [below, above]
 
 
 def _change_data(values: Nested) -> bool:

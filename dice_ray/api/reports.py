@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import library
 from dice_ray.api.predictions import with_predictions
 from dice_ray.errors import InputError, RunError, UnknownNameError, reason_of
-from dice_ray.files import runs_folder
+from dice_ray.files import check_output, runs_folder, write_output
 from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
@@ -188,7 +188,6 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
         sweep: Name of a sweep, or SWEEP/TRIAL for the configuration of one of its trials.
         out: File to write; by default the preset is printed.
     """
-    from dice_ray.files import check_output, write_output
     from dice_ray.tuning.export import preset
 
     if out is not None:
@@ -207,7 +206,6 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         sweep: Name of a sweep.
         file: New SQLite file to write, such as study.db.
     """
-    from dice_ray.files import check_output
     from dice_ray.tuning.export import optuna_study
 
     if (file := Path(file)).exists():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.api import library
-from dice_ray.api.reports import findings, report
+from dice_ray.api.reports import findings, report, stored_comparison
 from dice_ray.errors import InputError, RefusedError, RunError, ShadowedError, UnknownNameError, shortened
 from dice_ray.files import runs_folder
 
@@ -97,7 +97,6 @@ class Result:
         `metrics.NAME`: the last value of each metric (`metrics.dev/best_f1`: at the retained checkpoint), and
         `tags.NAME`, without our prefix.
         """
-        from dice_ray.api.reports import stored_comparison
         from dice_ray.tracking.reader import read
 
         stored = stored_comparison(self.name)

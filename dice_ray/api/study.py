@@ -91,10 +91,10 @@ def ablate(
     from dice_ray.config.load import resolve
     from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.cells import OTHER_SEEDS
+    from dice_ray.tuning.cells import OTHER_SEEDS, Variant
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.looks import with_control_again
-    from dice_ray.tuning.study import StudyPlan, Variant
+    from dice_ray.tuning.study import StudyPlan
     from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
@@ -140,19 +140,20 @@ def ablate(
     def below(preset: str | Path) -> list[Layer]:
         return layers_of(preset, settings)
 
+    asked = arms or [*file.arms]
     variants: dict[str | None, Variant] = {}
-    for variant, (data_name, layers, of_file) in layers_by_variant(presets, below, encoders, file.variants).items():
+    for variant, (data_name, layers, in_file) in layers_by_variant(presets, below, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
-        own = {arm: values for arm, values in file.own.get(of_file, {}).items() if not arms or arm in arms}
+        own = {arm: values for arm, values in file.own.get(in_file, {}).items() if arm in asked}
         digest = config.splits().digest
-        variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(of_file), arms=own)
+        variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(in_file), arms=own)
     ((data_name, base, _),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),
-        arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
+        arms={arm: values for arm, values in file.arms.items() if arm in asked},
         baseline=file.baseline,
         seeds=tuple(range(1, (len(file.seeds) or (max_seeds if until_settled else seeds or 5)) + 1)),
         looks=looks,
@@ -163,26 +164,27 @@ def ablate(
         variants_are=file.variants_are,
         budget=file.budget,
         space=file.addresses.get("", ""),
-        spaces={arm: each for arm, each in file.addresses.items() if arm and (not arms or arm in arms)},
+        spaces={arm: each for arm, each in file.addresses.items() if arm in asked},
         trial_timeout=trial_timeout,
         command=command_of(
             study,
-            presets if len(given) else (),
-            settings,
-            encoders,
-            arms,
-            tune_shared,
-            tuned_from,
-            trial_timeout,
-            name,
-            [
-                *(["--budget", str(budget)] if budget else []),
-                *(["--crossed"] if crossed else []),
-                *(["--until-settled", "--max-seeds", str(max_seeds)] if until_settled else []),
-                *(["--care", f"{care:g}"] if care else []),
-                *(["--threshold", threshold] if threshold else []),
-                *(["--again"] if again else []),
-            ],
+            {
+                "--data": presets if len(given) else (),
+                "--encoder": encoders,
+                "--set": settings,
+                "--arm": arms,
+                "--tune-shared": tune_shared,
+                "--tuned-from": tuned_from,
+                "--trial-timeout": trial_timeout,
+                "--name": name if name != study else None,
+                "--budget": budget,
+                "--crossed": crossed,
+                "--until-settled": until_settled,
+                "--max-seeds": max_seeds if until_settled else None,
+                "--care": care,
+                "--threshold": threshold,
+                "--again": again,
+            },
         ),
     )
     if tune_shared:

@@ -215,16 +215,14 @@ def ui_page(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -
         InputError: Others could use the pages, and `allow_remote` is not given; or the port is not free.
         RunError: The store has pages of its own, or does not exist yet.
     """
-    from dice_ray.tracking.server import PAGE, check_host, command
+    from dice_ray.tracking.server import PAGE, command
 
-    check_host(host, allow_remote=allow_remote)
-    command(port, host)
+    command(port, host, allow_remote=allow_remote)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/{PAGE}"
 
 
 def ui(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> NoReturn:
     """Serve MLflow's pages until interrupted; this process becomes the server. Raises what `ui_page` raises."""
-    from dice_ray.tracking.server import check_host, serve
+    from dice_ray.tracking.server import serve
 
-    check_host(host, allow_remote=allow_remote)
     serve(port, host, allow_remote=allow_remote)

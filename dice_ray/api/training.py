@@ -153,11 +153,10 @@ class _Caller:
         if self._screen:
             self._screen.show(event)
         if isinstance(event, TrialCounts):
-            num_ended, before = event.done + event.failed + event.pruned, self._num_ended
-            self._num_ended = num_ended
+            before, self._num_ended = self._num_ended, event.num_ended
             # The first counts come before a trial ends; those of a resumed sweep hold trials that ended earlier, of
             # which a failed one that starts again does not count any more.
-            if before is None or num_ended <= before:
+            if before is None or event.num_ended <= before:
                 return
         elif not isinstance(event, Evaluation):
             return

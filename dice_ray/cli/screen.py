@@ -108,7 +108,7 @@ class TerminalScreen:
             self._live.transient = False
             self._live.update(Text("\n".join(lines)))  # a `Text`, as rich would take a value in brackets for markup
             return
-        now, num_ended = time.monotonic(), counts.done + counts.pruned + counts.failed
+        now, num_ended = time.monotonic(), counts.num_ended
         if num_ended != self._num_ended or now - self._last_line >= 60:
             self._num_ended, self._last_line = num_ended, now
             self._print(folded(_counts_line(counts)))

@@ -47,7 +47,10 @@ def in_use(
         reason = f"tuned on {on}, as chosen{_uncertain(decision, task)}"
         return replace(decision, is_used=True), Threshold(tuned, decision.support, reason)
     if choice != "auto":
-        value = _number(choice, (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf))
+        low, high = (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf)
+        if not low <= (value := _as_float(choice)) <= high:
+            must = f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}"
+            raise InputError(f"{must}, got {choice!r}")
         reason = f"as chosen; tuned on {on} it is {tuned:.6g}"
         chosen = replace(decision, tuned={"threshold": value}, is_used=True)
         return chosen, Threshold(value, decision.support, reason)
@@ -141,14 +144,6 @@ def notes(decision: FittedDecision | None) -> tuple[str, ...]:
         untuned = "untuned, as dev does not show that a fitted one is better"
         parts.append(f"decision: {fitted if decision.is_used else untuned}")
     return tuple(parts)
-
-
-def _number(choice: Any, limits: tuple[float, float]) -> float:
-    low, high = limits
-    value = _as_float(choice)
-    if not low <= value <= high:
-        raise InputError(f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}")
-    return value
 
 
 def _as_float(given: Any) -> float:

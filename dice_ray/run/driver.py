@@ -79,8 +79,12 @@ class TrialCounts:
     trials: tuple[RunningTrial, ...] = ()
 
     @property
+    def num_ended(self) -> int:
+        return self.done + self.failed + self.pruned
+
+    @property
     def is_finished(self) -> bool:
-        return self.done + self.failed + self.pruned == self.total
+        return self.num_ended == self.total
 
     def __str__(self) -> str:
         """One line: the counts, and the best so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dice_ray.errors import InputError
-from dice_ray.files import runs_folder
+from dice_ray.files import runs_folder, write_atomically
 
 _NamedT = TypeVar("_NamedT", bound=Hashable)
 
@@ -30,6 +31,13 @@ def given_folder() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def stored_code(stem: str, content: str) -> Path:
+    """The absolute path of a file of Python code there, which is named by its content."""
+    file = given_folder() / f"{stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
+    write_atomically(file, content)
+    return file.absolute()
 
 
 def check_name(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.errors import InputError, first_line
-from dice_ray.run.names import check_lists, given_folder
+from dice_ray.run.names import check_lists, stored_code
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
@@ -72,8 +72,6 @@ def _stored(loss: nn.Module) -> str:
     """The address of a module of torch, which is stored by its content and that of the file of its class."""
     import torch
 
-    from dice_ray.files import write_atomically
-
     source, _, name = address_of(type(loss)).rpartition(":")
     root, digest = "", ""
     if source.endswith(".py"):
@@ -97,9 +95,7 @@ def _stored(loss: nn.Module) -> str:
         classes=sorted(classes.values()),
         saved=base64.b64encode(written.getvalue()).decode(),
     )
-    file = given_folder() / f"{name}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
-    write_atomically(file, content)
-    return f"{file.absolute()}:loss"
+    return f"{stored_code(name, content)}:loss"
 
 
 def _reason(error: Exception) -> str:

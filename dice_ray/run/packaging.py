@@ -102,7 +102,6 @@ def load_pyfunc(folder: str) -> ServedRun:
 
 
 FILE = "README.md"
-_PIPELINES = {TEXTS: "text-classification", TOKENS: "token-classification"}
 _USE = {
     TEXTS: """from transformers import pipeline
 
@@ -137,7 +136,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
     config, task = best.config, best.config.task.name
     data, classes = config.data_name, ", ".join(f"`{each}`" for each in best.task.classes)
     front = ["---", "library_name: transformers", "tags: [dice-ray]"]
-    front += [f"pipeline_tag: {_PIPELINES[auto_class]}"] if auto_class in _PIPELINES else []
+    front += [f"pipeline_tag: {model.PIPELINES[auto_class][0]}"] if auto_class in model.PIPELINES else []
     counts = [f"`{label}` {num}" for term in best.facts for label, num in zip(term.classes, term.counts, strict=True)]
     parts = [
         "\n".join([*front, "---"]),

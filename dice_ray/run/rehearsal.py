@@ -76,7 +76,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     training = config.training
     share = math.ceil(training.batch_size / config.launch.workers)
     # Evaluations and their checkpoints are timed by themselves.
-    of_one_worker = training.model_copy(update={"batch_size": share, "evaluations": 1})
+    one_worker = training.model_copy(update={"batch_size": share, "evaluations": 1})
     prepared = prepare(config)
     check_machine(config)
     parts = build(config)
@@ -84,7 +84,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     num_evaluations = batches.num_evaluations(num_steps, training.epochs, training.evaluations)
     marks = [time.monotonic()]
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
-        for _ in fit(parts, of_one_worker, Checkpoints(Path(folder))):
+        for _ in fit(parts, one_worker, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
             if len(marks) > _NUM_STEPS or marks[-1] - marks[0] > 60:  # seconds
                 break

@@ -31,7 +31,7 @@ from dice_ray.run.build import (
 from dice_ray.run.driver import Driver, announce, end_driver, lost_message, watched
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, store_config, stored_digest
 from dice_ray.run.ray_train import train_on_ray
-from dice_ray.settings import flat, nested
+from dice_ray.settings import flat
 from dice_ray.tracking import reader, schema
 from dice_ray.tracking.record import RunRecord, active_run_tag, environment_tags
 from dice_ray.tracking.writer import Writer
@@ -124,8 +124,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
             "Each sweep and study has an experiment of its own.",
         )
-        source = config.data.source
-        record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
+        record.data(config.data_name, prepared.splits.digest, config.data.source)
         writer.text(name, schema.DATA_FILE, loaded.as_json())
         status: schema.Status = "KILLED"
         ended: dict[str, str] = {}

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.errors import DataError, InputError, first_line
+from dice_ray.files import write_atomically
 from dice_ray.run.names import check_name, given_folder
 
 if TYPE_CHECKING:
@@ -79,7 +80,6 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
     """
     from dice_ray.config.init import start
     from dice_ray.data.formats.base import Given
-    from dice_ray.files import write_atomically
 
     if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
         raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
@@ -90,10 +90,11 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
         unfinished = Path(scratch) / "whole"
         unfinished.mkdir()
         content = hashlib.sha256(repr((given, below, *by.items())).encode())
-        splits = {"train": data.train, "dev": data.dev, "test": data.test}
-        for split in (split for split, table in splits.items() if table is not None):
+        tables = {"train": data.train, "dev": data.dev, "test": data.test}
+        splits = [split for split, table in tables.items() if table is not None]
+        for split in splits:
             file = unfinished / f"{split}.parquet"
-            _write(splits[split], file, split)
+            _write(tables[split], file, split)
             content.update(f"{split} {_hash(file)}".encode())
         folder = parent / content.hexdigest()[:16]
         if is_new := not folder.exists():
@@ -101,7 +102,7 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
     try:
         file = folder / f"{check_name(data.name)}.yaml"
         if not file.exists():
-            paths = {split: folder / f"{split}.parquet" for split, table in splits.items() if table is not None}
+            paths = {split: folder / f"{split}.parquet" for split in splits}
             starter = start(paths["train"], paths.get("dev"), paths.get("test"), given, below, data.name)
             write_atomically(file, starter.text)
     except BaseException as error:

@@ -250,8 +250,8 @@ def items_csv(scores: Scores) -> str:
     rows = []
     for items in zip(*thresholds, strict=True):
         id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
-        of_item = [repr(float(by_id[id_])) for by_id in known.values()]
-        rows.append([id_, *counts, *of_item, *([documents[id_]] if documents else [])])
+        values = [repr(float(by_id[id_])) for by_id in known.values()]
+        rows.append([id_, *counts, *values, *([documents[id_]] if documents else [])])
     return _csv(header, rows)
 
 

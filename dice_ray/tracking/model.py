@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MODEL, TOKENIZER = "model", "components/tokenizer"
 """Where the files that a class of transformers loads lie in the folder."""
-_PIPELINES: Final = {
+PIPELINES: Final = {
     "AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline"),
     "AutoModelForSequenceClassification": ("text-classification", "TextClassificationPipeline"),
 }
@@ -60,9 +60,9 @@ def write(
     mlflow.pyfunc.save_model(
         str(folder), loader_module=loader, pip_requirements=requirements, signature=signature, input_example=rows
     )
-    if auto_class not in _PIPELINES:
+    if auto_class not in PIPELINES:
         return
-    task, pipeline = _PIPELINES[auto_class]
+    task, pipeline = PIPELINES[auto_class]
     model = Model.load(str(folder))
     model.add_flavor(
         "transformers",

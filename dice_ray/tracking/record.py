@@ -16,9 +16,9 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from dice_ray.settings import Flat
+from dice_ray.settings import Branch, Flat, nested
 from dice_ray.tracking import schema
 from dice_ray.tracking.store import store_uri
 from dice_ray.tracking.writer import Writer
@@ -52,9 +52,9 @@ class RunRecord:
         if config_yaml is not None:
             self._writer.text(self._id, schema.CONFIG_FILE, config_yaml)
 
-    def data(self, description: str, digest: str, source_name: str, source: Mapping[str, Any]) -> None:
-        """The run uses this data set."""
-        self._writer.data(self._id, description, digest, source_name, source)
+    def data(self, name: str, digest: str, source: Branch) -> None:
+        """The run uses the data of this name, digest and source."""
+        self._writer.data(self._id, name, digest, source.name, nested(source))
 
     def evaluated(self, step: int, metrics: Mapping[str, float]) -> None:
         """The run was evaluated after this many optimizer steps."""

@@ -20,7 +20,7 @@ _QUIET = {
 }
 
 
-def check_host(host: str, *, allow_remote: bool) -> None:
+def _check_host(host: str, *, allow_remote: bool) -> None:
     """Raise an InputError unless the pages are served on loopback, or the user allows that others use them."""
     try:
         is_loopback = ipaddress.ip_address(host).is_loopback
@@ -34,13 +34,14 @@ def check_host(host: str, *, allow_remote: bool) -> None:
         )
 
 
-def command(port: int, host: str = "127.0.0.1") -> list[str]:
+def command(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> list[str]:
     """The command line of the server.
 
     Raises:
         RunError: The store is a server, which has pages of its own, or does not exist yet.
-        InputError: The port is not free.
+        InputError: Others could use the pages, and `allow_remote` is not given; or the port is not free.
     """
+    _check_host(host, allow_remote=allow_remote)
     uri = store_uri()
     if uri.startswith(("http://", "https://")):
         raise RefusedError(
@@ -61,7 +62,7 @@ def command(port: int, host: str = "127.0.0.1") -> list[str]:
 
 def serve(port: int, host: str, *, allow_remote: bool) -> NoReturn:
     """Replace this process by MLflow's server, which runs until it is interrupted; raises what `command` raises."""
-    arguments, uri = command(port, host), store_uri()
+    arguments, uri = command(port, host, allow_remote=allow_remote), store_uri()
     # As variables: all users of the machine see the arguments of a process, and the URI may hold a password.
     os.environ |= {"MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_REGISTRY_STORE_URI": uri}
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"

@@ -15,23 +15,16 @@ from pydantic import AfterValidator, BaseModel
 from dice_ray.config.load import Layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.losses.custom import CustomConfig
-from dice_ray.settings import Flat, branches_of
+from dice_ray.settings import Flat, fields
 from dice_ray.user_code import absolute
 
 
 @cache
-def address_paths(section: type[BaseModel] = RunConfig, prefix: str = "") -> frozenset[str]:
+def address_paths(model: type[BaseModel] = RunConfig) -> frozenset[str]:
     """The paths of settings that hold addresses of the user's own code, such as a custom loss or an own metric."""
-    paths = set[str]()
-    for key, field in section.model_fields.items():
-        path = f"{prefix}{key}"
-        if any(getattr(each, "func", None) is absolute for each in field.metadata):
-            paths.add(path)
-        for name, branch in branches_of(field.annotation).items():
-            paths |= address_paths(branch, f"{path}.{name}.")
-        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            paths |= address_paths(field.annotation, f"{path}.")
-    return frozenset(paths)
+    return frozenset(
+        path for path, field in fields(model) if any(getattr(each, "func", None) is absolute for each in field.metadata)
+    )
 
 
 def targets_of(config: RunConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""The cells of a study: which were asked for, which arms are left out, and the identity of each.
+"""The cells of a study: its variants, which cells were asked for, and the identity of each.
 
 The identity is a digest of the configuration that decides a cell's numbers, so a study is resumed and extended without
 running a cell twice, whatever its arms are called and wherever it runs.
@@ -10,14 +10,16 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.schema import NEUTRAL_SECTIONS
 from dice_ray.errors import Problem
 from dice_ray.settings import Flat
-from dice_ray.tuning.addresses import address_paths
+from dice_ray.tuning.addresses import StoredLayer, StoredValues, address_paths
 from dice_ray.tuning.ledger import TrialSpec
+from dice_ray.tuning.plan import LeftOutArm
 
 AGAIN = "control_again"
 """The arm that is the baseline with other seeds."""
@@ -25,6 +27,26 @@ OTHER_SEEDS = 1000
 """What its seeds are larger by; no study has so many seeds."""
 RESULTS_VERSION = 3
 """Raised when the numbers of a run change: cells of another version run again."""
+VariantsAre: TypeAlias = Literal["data", "settings"]
+"""What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
+settings drawn from a search space, which all arms are tuned by."""
+
+
+class Variant(BaseModel):
+    """A data set, encoder, altered training set or drawn setting that all arms of a study are run on.
+
+    Attributes:
+        layers: The layers below the arms, in place of the study's own.
+        digest: Digest of the data; empty before they are read.
+        seed: The only seed that its cells are run with, of a drawn setting; None for all seeds of the study.
+        arms: What was drawn from the own space of an arm, by its name: settings above those of the arm.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    layers: tuple[StoredLayer, ...]
+    digest: str = ""
+    seed: int | None = None
+    arms: dict[str, StoredValues] = Field(default_factory=dict)
 
 
 class Asked(BaseModel):
@@ -38,19 +60,6 @@ class Asked(BaseModel):
     def __contains__(self, cell: TrialSpec) -> bool:
         on_variant = cell.variant is None or cell.variant in self.variants
         return on_variant and cell.arm in self.arms and cell.seed % OTHER_SEEDS in self.seeds
-
-
-@dataclass(frozen=True)
-class LeftOutArm:
-    """An arm that does not fit the task or data of a variant, such as a loss that cannot take its link."""
-
-    variant: str | None
-    arm: str
-    reason: str
-
-    def __str__(self) -> str:
-        on = "" if self.variant is None else f" on {self.variant}"
-        return f"left out: {self.arm}{on}, because {self.reason}"
 
 
 @dataclass(frozen=True)

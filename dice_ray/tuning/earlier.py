@@ -50,8 +50,7 @@ class _EarlierSweep:
 
     def trials(self) -> list[TrialSpec]:
         """The trials that have ended, without reruns."""
-        searched = self.history.searched()
-        return [spec for id_, spec in searched.specs.items() if id_ in searched.outcomes]
+        return [spec for spec, _ in self.history.searched().ended]
 
     def loss(self, trial: TrialSpec) -> str:
         """The loss of a trial."""
@@ -277,10 +276,8 @@ def _best_by_loss(sweeps: Sequence[_EarlierSweep]) -> dict[str, tuple[_EarlierSw
     """The best trial of each loss over these sweeps, as `ranking` ranks the trials of one."""
     best: dict[str, tuple[_EarlierSweep, RankedTrial]] = {}
     for sweep in sweeps:
-        best_here: dict[str, RankedTrial] = {}
         for trial in ranked_in(sweep.history):
-            best_here.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
-        for loss, trial in best_here.items():
+            loss = sweep.loss(sweep.history.specs[trial.id])
             if loss not in best or trial.rank < best[loss][1].rank:
                 best[loss] = sweep, trial
     return best

@@ -37,8 +37,7 @@ def optuna_study(folder: Path, file: Path) -> int:
     if not history.outcomes:
         raise InputError(f"{folder.name} must have a trial that has ended, and has none yet")
     space = Space(plan.space)
-    ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
-    trials = [_trial(plan, space, spec, outcome) for spec, outcome in ended]
+    trials = [_trial(plan, space, spec, outcome) for spec, outcome in history.ended]
     with whole_output(file) as unfinished, quiet("optuna"):
         storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
         names = list(plan.objectives) or [objective(plan.base())]

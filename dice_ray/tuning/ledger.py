@@ -105,6 +105,11 @@ class History:
     outcomes: dict[str, TrialOutcome] = field(default_factory=dict)
 
     @property
+    def ended(self) -> list[tuple[TrialSpec, TrialOutcome]]:
+        """The trials that have ended, in the order of their start."""
+        return [(spec, self.outcomes[id_]) for id_, spec in self.specs.items() if id_ in self.outcomes]
+
+    @property
     def unfinished(self) -> list[TrialSpec]:
         """The trials that have started and not ended."""
         return [spec for id_, spec in self.specs.items() if id_ not in self.outcomes]

@@ -16,7 +16,7 @@ from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import PARENTS, read
 from dice_ray.tuning.ledger import run_name
-from dice_ray.tuning.ranking import ranked_in_frame
+from dice_ray.tuning.ranking import ranked_in_frame, score_in_row
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
         metric = shared if shared is not None else _tag(row, schema.METRIC)
         params = {name.removeprefix(prefix): value for name in varying if (value := _value(row, name)) is not None}
         state = _value(row, "state") or str(row["status"]).lower()
-        score = None if metric is None or state == "failed" else _score(row, metric)
+        score = None if metric is None or state == "failed" else score_in_row(row, metric)
         rank, trial = trials.get(row["id"], (len(trials), None))
         rerun_of = _tag(row, schema.RERUN_OF)
         name = run_name(row["id"], _value(row, "arm"), _value(row, "seed"), _tag(row, schema.VARIANT))
@@ -137,13 +137,6 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
 
 def _children(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[~frame["kind"].isin(PARENTS)]
-
-
-def _score(row: dict[Hashable, Any], metric: str) -> float | None:
-    """The value at the retained checkpoint: on dev the best one, on test the only one."""
-    best = _value(row, schema.metric_column(schema.best_metric(metric)))
-    value = best if best is not None else _value(row, schema.metric_column(metric))
-    return None if value is None else float(value)
 
 
 def _tag(row: dict[Hashable, Any], tag: str) -> Any:

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from dice_ray.errors import InputError, RefusedError, UnknownNameError
 from dice_ray.files import runs_folder
+from dice_ray.run import object_store
+from dice_ray.run.folder import TASK, TRIALS, holds_plan, holds_run
 from dice_ray.run.names import TRAIN_EXPERIMENT
+from dice_ray.training.checkpoint import BEST
+from dice_ray.tuning.ledger import ledger_in
+from dice_ray.tuning.ranking import best_in
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,6 @@ def place(run: str | Path) -> Place:
         InputError: It is a whole sweep or study.
         RunError: The run's checkpoint was deleted.
     """
-    from dice_ray.run.folder import TRIALS, holds_plan, holds_run
-
     run = str(run)
     parent, *rest = run.split("/")
     if not run.isprintable() or any(len(part.encode()) > 255 for part in (parent, *rest)):
@@ -61,12 +64,6 @@ def place(run: str | Path) -> Place:
 
 def _place_of_trial(parent: str, trial: str) -> Place:
     """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
-    from dice_ray.run import object_store
-    from dice_ray.run.folder import TASK, TRIALS
-    from dice_ray.training.checkpoint import BEST
-    from dice_ray.tuning.ledger import ledger_in
-    from dice_ray.tuning.ranking import best_in
-
     ledger = ledger_in(runs_folder() / parent)
     ids = {spec.name: id_ for id_, spec in ledger.specs.items()}
     best_id = best_in(ledger)

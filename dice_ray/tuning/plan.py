@@ -27,7 +27,6 @@ from dice_ray.models import sources
 from dice_ray.run.folder import check_digest
 from dice_ray.settings import problems_of
 from dice_ray.tuning.addresses import StoredLayer, targets_of
-from dice_ray.tuning.cells import LeftOutArm
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.space import paths
 from dice_ray.user_code import digest
@@ -40,7 +39,7 @@ AUTOMATIC = "this machine"
 """Origin of the layer with automatically chosen values, such as the precision; it is stored in plans."""
 
 
-def deciding_metric(config: RunConfig) -> str:
+def _deciding_metric(config: RunConfig) -> str:
     """The metric that trials are compared by: the task's, or the address of an own one, and what is decided for it.
 
     A search of `decision.cost.false_negative` would find the lowest cost where errors cost least.
@@ -77,6 +76,19 @@ class Schedule:
     ids: list[str]
     scheduler: TrialScheduler | None = None
     then: Callable[[], list[TrialSpec]] = list
+
+
+@dataclass(frozen=True)
+class LeftOutArm:
+    """An arm that does not fit the task or data of a variant, such as a loss that cannot take its link."""
+
+    variant: str | None
+    arm: str
+    reason: str
+
+    def __str__(self) -> str:
+        on = "" if self.variant is None else f" on {self.variant}"
+        return f"left out: {self.arm}{on}, because {self.reason}"
 
 
 class Plan(BaseModel):
@@ -232,7 +244,7 @@ class Plan(BaseModel):
         if problems := [*self._problems_of_seeds(layer, trial.variant), *_problems_of_shared(layer)]:
             raise ConfigError(problems)
         config = _resolve([*self.below(trial.variant), *self._tuned_layers(trial.arm), layer])
-        if (metric := deciding_metric(config)) != (expected := deciding_metric(self.base(trial.variant))):
+        if (metric := _deciding_metric(config)) != (expected := _deciding_metric(self.base(trial.variant))):
             must = f"must keep the metric that all trials are compared by, {expected}"
             raise ConfigError([Problem("task", must, metric, origin=layer.origin)])
         for path in self.seeded(trial.variant):
@@ -281,7 +293,7 @@ class Plan(BaseModel):
             ConfigError: An arm cannot run, or is the same as another one.
             InputError: A custom loss or own metric cannot be loaded.
         """
-        configs = self._configs()
+        configs = self._configs().values()
         targets = sorted({target for config in configs for target in targets_of(config)})
         encoders = {name: sources.digest(name) for name in sorted({config.model.encoder for config in configs})}
         code = {target: digest(target) for target in targets}
@@ -289,9 +301,9 @@ class Plan(BaseModel):
             update={"code": code, "encoders": {name: each for name, each in encoders.items() if each}}
         )
 
-    def _configs(self) -> list[RunConfig]:
-        """Configurations whose own code and encoders are those of the plan."""
-        return [self.base()]
+    def _configs(self) -> dict[tuple[str | None, str | None], RunConfig]:
+        """By variant and arm, the configurations whose own code and encoders are those of the plan."""
+        return {(None, None): self.base()}
 
     def check_code(self, targets: Iterable[str]) -> None:
         """Raise a RefusedError where a custom loss or own metric is not the one that the plan was made with."""
@@ -318,6 +330,25 @@ class Plan(BaseModel):
 
     def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:
         return ()
+
+    def _problems_of_variants(self) -> Iterator[Problem]:
+        """Variants that cannot run, or set what the driver reads from the layers below all of them."""
+        bases: dict[str | None, RunConfig] = {}
+        for variant in dict.fromkeys((None, *self.digests)):
+            try:
+                bases[variant] = self.base(variant)
+            except ConfigError as error:
+                yield from error.problems
+        if (shared := bases.pop(None, None)) is None:
+            return
+        for variant, base in bases.items():
+            for path, value, expected in (
+                ("launch", base.launch, shared.launch),
+                ("metric", _deciding_metric(base), _deciding_metric(shared)),
+            ):
+                if value != expected:
+                    must = f"must have the {path} of the layers below all variants, {expected}"
+                    yield Problem(f"variants.{variant}", must, str(value))
 
     def _problems_of_seeds(self, layer: Layer, variant: str | None) -> Iterator[Problem]:
         written = paths(layer.values)

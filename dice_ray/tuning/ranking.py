@@ -9,10 +9,9 @@ that failed has no rank. Whatever reads a "best" trial (retained checkpoints, `r
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,8 +75,7 @@ def _ranked(
 
 def ranked_in(history: History) -> list[RankedTrial]:
     """The trials of a sweep, or the cells of a study, in a ledger, the best on dev first."""
-    ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
-    return _ranked((spec.id, outcome.score, spec.rerun_of) for spec, outcome in ended)
+    return _ranked((spec.id, outcome.score, spec.rerun_of) for spec, outcome in history.ended)
 
 
 def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
@@ -88,16 +86,20 @@ def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
     name = parents.iloc[0].get(schema.tag_column(schema.METRIC))
     if not isinstance(name, str):  # the tag was deleted in MLflow
         return []
-    columns = [schema.metric_column(each) for each in (schema.best_metric(name), name)]
-    scores = (_score_in_row(row, columns) for row in runs.to_dict("records"))
+    scores = []
+    for row in runs.to_dict("records"):
+        score = score_in_row(row, name) if row["state"] in ("done", "pruned") else None
+        rerun_of = row.get(schema.tag_column(schema.RERUN_OF))
+        scores.append((str(row["id"]), score, rerun_of if isinstance(rerun_of, str) else None))
     return _ranked(scores, lower_is_better=metric(name).is_minimised)
 
 
-def _score_in_row(row: Mapping[Any, Any], columns: Sequence[str]) -> tuple[str, float | None, str | None]:
-    scores = [row[name] for name in columns if name in row and not math.isnan(row[name])]
-    score = scores[0] if scores and row["state"] in ("done", "pruned") else None
-    rerun_of = row.get(schema.tag_column(schema.RERUN_OF))
-    return str(row["id"]), score, rerun_of if isinstance(rerun_of, str) else None
+def score_in_row(row: Mapping[Any, Any], name: str) -> float | None:
+    """The value of a metric at the retained checkpoint of a run: on dev the best one, on test the only one."""
+    import pandas as pd
+
+    values = [row.get(schema.metric_column(each)) for each in (schema.best_metric(name), name)]
+    return next((float(value) for value in values if not pd.isna(value)), None)
 
 
 def best_in(history: History) -> str | None:

@@ -24,7 +24,6 @@ from functools import cached_property
 from pathlib import Path
 
 from dice_ray.config.load import as_yaml
-from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
 from dice_ray.files import write_atomically
 from dice_ray.metrics.catalogue import best_evaluation, gain
@@ -33,7 +32,7 @@ from dice_ray.run.build import objective
 from dice_ray.run.driver import RunningTrial, TrialCounts
 from dice_ray.run.folder import ENCODER, GIVEN_UP, LEDGER, TRIALS, stored_digest
 from dice_ray.run.ray_train import remove_leftover_group
-from dice_ray.settings import Flat, flat, nested
+from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema
 from dice_ray.tracking.record import RunRecord, active_run_tag, environment_tags
 from dice_ray.tracking.writer import Writer
@@ -73,9 +72,7 @@ class Recorder:
     def counts(self) -> TrialCounts:
         """How many trials are in which state, the best score so far, and what runs."""
         score, params = self._best or (None, {})
-        arm, num_seeds = "", 0
-        if self._best_arm is not None:
-            score, arm, num_seeds = self._best_arm
+        score, arm, num_seeds = self._best_arm or (score, "", 0)
         now = time.monotonic()
         num_left = len(self._ids) - self._states.total()
         since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
@@ -240,7 +237,8 @@ class Recorder:
         writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan.whole()))
         for variant, digest in plan.digests.items():
             if digest:
-                _record_data(parent, plan.base(variant), digest)
+                config = plan.base(variant)
+                parent.data(config.data_name, digest, config.data.source)
 
     def _open_run(self, trial: TrialSpec) -> RunRecord:
         tags = self._plan.trial_tags(trial)
@@ -259,7 +257,8 @@ class Recorder:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
         object_store.fetch(folder, checkpoints=False)
         if outcome.curve and (digest := stored_digest(folder)):
-            _record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
+            config = self._plan.config(self._ledger.specs[outcome.id])
+            record.data(config.data_name, digest, config.data.source)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
         counts = (folder / "test").glob("*.csv") if outcome.test else ()
         kept = self._plan.kept_metrics()
@@ -277,12 +276,6 @@ class Recorder:
             tags=tags | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
         )
-
-
-def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
-    """The run uses the data of this configuration, which have this digest."""
-    source = config.data.source
-    record.data(config.data_name, digest, source.name, nested(source))
 
 
 def _clean_up(plan: Plan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:

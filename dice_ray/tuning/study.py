@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from itertools import product
 from pathlib import Path
-from typing import Literal, Self, TypeAlias
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
@@ -16,34 +16,11 @@ from dice_ray.errors import ConfigError, ConflictError, InputError, Problem
 from dice_ray.run.folder import check_digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tracking import schema
-from dice_ray.tuning.addresses import StoredLayer, StoredValues
-from dice_ray.tuning.cells import AGAIN, OTHER_SEEDS, Asked, Grid, LeftOutArm, identity, problems_of_values
+from dice_ray.tuning.addresses import StoredValues
+from dice_ray.tuning.cells import AGAIN, OTHER_SEEDS, Asked, Grid, Variant, VariantsAre, identity, problems_of_values
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import Plan, Schedule, deciding_metric, quickest_and_slowest
+from dice_ray.tuning.plan import LeftOutArm, Plan, Schedule, quickest_and_slowest
 from dice_ray.tuning.ranking import best_arm
-
-_LEAST_SEEDS = 5
-"""Of a claim about arms."""
-VariantsAre: TypeAlias = Literal["data", "settings"]
-"""What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
-settings drawn from a search space, which all arms are tuned by."""
-
-
-class Variant(BaseModel):
-    """A data set, encoder, altered training set or drawn setting that all arms of a study are run on.
-
-    Attributes:
-        layers: The layers below the arms, in place of the study's own.
-        digest: Digest of the data; empty before they are read.
-        seed: The only seed that its cells are run with, of a drawn setting; None for all seeds of the study.
-        arms: What was drawn from the own space of an arm, by its name: settings above those of the arm.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    layers: tuple[StoredLayer, ...]
-    digest: str = ""
-    seed: int | None = None
-    arms: dict[str, StoredValues] = Field(default_factory=dict)
 
 
 class StudyPlan(Plan):
@@ -66,10 +43,7 @@ class StudyPlan(Plan):
         shared_settings: These settings, by path: a layer above the preset.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
-        controls: The names of the controls, each with the name of a tuned arm: the control has the baseline's loss and
-            the other settings of that arm. It differs from the baseline only by what the searches drew, and so shows
-            how much that changes the score. With shared settings: the baseline with equal class weights, with the name
-            of the baseline.
+        controls: The name of each control with that of the arm that it is the control of, as in `schema.CONTROL`.
         looks: The numbers of seeds after which the arms are compared: one if their number is fixed, several if arms
             stop once they are settled, and none in a study of an older version. Those of the first call hold.
         care: The smallest difference that matters to the user, in points of the metric; 0 for none.
@@ -110,12 +84,9 @@ class StudyPlan(Plan):
         return seeds
 
     def check(self, folder: Path) -> list[str]:
-        self.grid()
-        for key, now in self._extra_digests().items():
-            if (stored := self.extra.get(key, now)) != now:
-                check_digest(
-                    stored, now, f"{self.name}, whose {key} has data.source.files.extra,", "choose another name"
-                )
+        for key, now in self._extra_digests().items():  # of the whole grid: raises where an arm cannot run
+            subject = f"{self.name}, whose {key} has data.source.files.extra,"
+            check_digest(self.extra.get(key, now), now, subject, "choose another name")
         return []
 
     def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
@@ -230,22 +201,18 @@ class StudyPlan(Plan):
         }
         return super().with_digests(digests).model_copy(update={"variants": variants})
 
-    def _configs(self) -> list[RunConfig]:
-        return [*self._by_arm().values()]
-
-    def _by_arm(self) -> dict[tuple[str | None, str | None], RunConfig]:
-        """The configuration of each arm on each variant; seeds share an encoder, a loss and the files."""
+    def _configs(self) -> dict[tuple[str | None, str | None], RunConfig]:
+        # Seeds share an encoder, a loss and the files.
         return {(cell.variant, cell.arm): self.config(cell) for cell in self.grid().cells}
 
     def with_contents(self) -> Self:
         return super().with_contents().model_copy(update={"extra": self._extra_digests()})
 
     def _extra_digests(self) -> dict[str, str]:
-        sources = {key: config.data.source for key, config in self._by_arm().items()}
         return {
             _extra_key(arm, variant): source.extra_digest()
-            for (variant, arm), source in sources.items()
-            if isinstance(source, FilesConfig) and source.extra is not None
+            for (variant, arm), config in self._configs().items()
+            if isinstance(source := config.data.source, FilesConfig) and source.extra is not None
         }
 
     def grid(self) -> Grid:
@@ -254,7 +221,7 @@ class StudyPlan(Plan):
         Raises:
             ConfigError: An arm or a variant cannot run, two arms are the same, or the baseline is left out.
         """
-        problems = [*_problems_of_variants(self)]
+        problems = [*self._problems_of_variants()]
         for arm, values in self.arms.items():
             problems += problems_of_values(arm, values)
         if self.baseline not in self.arms:
@@ -346,19 +313,9 @@ class StudyPlan(Plan):
             ConfigError: An arm is the same as a stored arm of another name.
         """
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = (
-            "arms",
-            "variants",
-            "encoders",
-            "folders",
-            "code",
-            "extra",
-            "spaces",
-            "tuned",
-            "tuned_settings",
-            "controls",
-        )
-        merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
+        # Shared settings are a whole, which another call does not add to.
+        by_name = {name: own for name, own in self if isinstance(own, dict) and name != "shared_settings"}
+        merged = {name: getattr(stored, name) | own for name, own in by_name.items()}
         for name in self.variants.keys() & stored.variants.keys():  # arms that are not asked for keep what they drew
             arms = stored.variants[name].arms | self.variants[name].arms
             merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
@@ -415,21 +372,16 @@ class StudyPlan(Plan):
     def _ids(self, arm: str, variant: str | None, seeds: Sequence[int]) -> dict[int, str]:
         """The ids of an arm's cells by seed; its configuration is compared with the defaults once for all seeds."""
         config = self._with_first_folder(self.config(self._cell(arm, seeds[0], variant)), variant)
-        values = non_defaults(config)
-        defaults = {}
+        extra, values, defaults = self.extra.get(_extra_key(arm, variant), ""), non_defaults(config), {}
         for path in self.seeded(variant):
             section, name = path.split(".")
             defaults[path] = type(getattr(config, section)).model_fields[name].default
             values.pop(path, None)
-        return {
-            seed: self._digest(
-                values | {path: seed for path, default in defaults.items() if seed != default},
-                config,
-                variant,
-                self.extra.get(_extra_key(arm, variant), ""),
-            )
-            for seed in seeds
-        }
+        ids = {}
+        for seed in seeds:
+            with_seed = values | {path: seed for path, default in defaults.items() if seed != default}
+            ids[seed] = self._digest(with_seed, config, variant, extra)
+        return ids
 
     def _digest(self, values: Flat, config: RunConfig, variant: str | None, extra: str = "") -> str:
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "") + extra
@@ -441,25 +393,5 @@ def _extra_key(arm: str | None, variant: str | None) -> str:
 
 
 def _is_no_look(looks: tuple[int, ...]) -> bool:
-    """Whether a fixed number of seeds was declared that is too small for any claim."""
-    return len(looks) == 1 and looks[0] < _LEAST_SEEDS
-
-
-def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
-    """Variants that cannot run, or set what the driver reads from the layers below all of them."""
-    bases: dict[str | None, RunConfig] = {}
-    for variant in (None, *plan.variants):
-        try:
-            bases[variant] = plan.base(variant)
-        except ConfigError as error:
-            yield from error.problems
-    if (shared := bases.pop(None, None)) is None:
-        return
-    for variant, base in bases.items():
-        for path, value, expected in (
-            ("launch", base.launch, shared.launch),
-            ("metric", deciding_metric(base), deciding_metric(shared)),
-        ):
-            if value != expected:
-                must = f"must have the {path} of the layers below all variants, {expected}"
-                yield Problem(f"variants.{variant}", must, str(value))
+    """Whether a fixed number of seeds was declared that is too small for any claim about arms, which needs five."""
+    return len(looks) == 1 and looks[0] < 5

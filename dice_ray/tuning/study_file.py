@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -13,11 +12,10 @@ from typing import Any
 from dice_ray.config.load import Layer, assignment, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DataError, InputError, UnknownNameError, nearest
-from dice_ray.files import write_atomically
-from dice_ray.run.names import given_folder, names_of, told_apart
+from dice_ray.run.names import names_of, stored_code, told_apart
 from dice_ray.settings import Flat, without_numpy
 from dice_ray.tasks.inspection import rarest_and_unseen
-from dice_ray.tuning.study import VariantsAre
+from dice_ray.tuning.cells import VariantsAre
 from dice_ray.user_code import address_of, load, module_at
 
 _NAMES = ("ARMS", "BASELINE", "VARIANTS", "SETTINGS", "SPACE", "SPACES", "DATA")
@@ -199,9 +197,7 @@ def with_arms(study: str, file: StudyFile, added: Mapping[str, Flat]) -> str:
         f'"""The study {Path(study).name} with losses that were given in Python."""\n\n'
         f"{variants}ARMS = {file.arms | dict(added)!r}\nBASELINE = {file.baseline!r}\nDATA = {file.data!r}\n"
     )
-    written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
-    write_atomically(written, content)
-    return str(written.absolute())
+    return str(stored_code(Path(study).stem, content))
 
 
 def layers_by_variant(
@@ -219,9 +215,9 @@ def layers_by_variant(
     by_name: dict[str | None, tuple[str, list[Layer], str]] = {}
     data_names = names_of(data)
     encoder_names = told_apart({encoder: Path(encoder).parts or (encoder,) for encoder in encoders})
-    of_encoders: Sequence[str | None] = encoders or [None]
-    of_file: Sequence[str | None] = [*variants] or [None]
-    for preset, encoder, variant in product(data, of_encoders, of_file):
+    each_encoder: Sequence[str | None] = encoders or [None]
+    each_variant: Sequence[str | None] = [*variants] or [None]
+    for preset, encoder, variant in product(data, each_encoder, each_variant):
         layers = [*layers_of(preset)]
         if encoder is not None:
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
@@ -236,37 +232,21 @@ def layers_by_variant(
     return by_name
 
 
-def command_of(
-    study: str,
-    data: Sequence[str | Path],
-    settings: Mapping[str, Any] | Sequence[str],
-    encoders: Sequence[str],
-    arms: Sequence[str],
-    tune_shared: str | None,
-    tuned_from: Sequence[str],
-    trial_timeout: float | None,
-    name: str,
-    declared: Sequence[str] = (),
-) -> str:
-    """The command that runs a study, without its numbers of seeds and settings; `declared` are words of more options.
+def command_of(study: str, options: Mapping[str, Any]) -> str:
+    """The command that runs a study with these options: flags that are True, and lists with the option before each.
 
-    >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
-    'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
+    An option without a value is left out; settings may be given by path.
+
+    >>> command_of("mining", {"--data": ["mrpc"], "--set": {"training.epochs": 2}, "--care": None, "--again": True})
+    'dice-ray ablate mining --data mrpc --set training.epochs=2 --again'
     """
-    if isinstance(settings, Mapping):
-        settings = [assignment(path, value) for path, value in settings.items()]
-    options = {
-        "--data": data,
-        "--encoder": encoders,
-        "--set": settings,
-        "--arm": arms,
-        "--tune-shared": [tune_shared] if tune_shared else [],
-        "--tuned-from": tuned_from,
-        "--trial-timeout": [f"{trial_timeout:g}"] if trial_timeout is not None else [],
-        "--name": [name] * (name != study),
-    }
-    given = [word for option, values in options.items() for value in values for word in (option, str(value))]
-    return shlex.join(["dice-ray", "ablate", study, *given, *declared])
+    words = ["dice-ray", "ablate", study]
+    for option, value in options.items():
+        if isinstance(value, Mapping):
+            value = [assignment(path, each) for path, each in value.items()]
+        for each in value if isinstance(value, Iterable) and not isinstance(value, str) else [value] if value else ():
+            words += [option] if each is True else [option, f"{each:g}" if isinstance(each, int | float) else str(each)]
+    return shlex.join(words)
 
 
 def check_test(config: RunConfig) -> None:

@@ -125,13 +125,11 @@ class SweepPlan(Plan):
 
     def samples(self, ledger: Ledger) -> list[RunConfig]:
         """The quickest and slowest among some that the space suggests."""
-        from dice_ray.tuning.search import SweepSearcher
-
         searched = ledger.searched()
         searcher = self._searcher(searched, None)
         num_drawn = min(self.trials - len(searched.outcomes), 16)
         suggested = [searcher.suggest(f"sample {number}") for number in range(num_drawn)]
-        specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
+        specs = [TrialSpec(**each) for each in suggested if str(each) != searcher.FINISHED]
         configs = []
         for spec in specs or self.reruns(ledger):
             with suppress(ConfigError):
@@ -276,13 +274,11 @@ class SweepPlan(Plan):
     def _num_untried(self, ledger: Ledger, most: int, address: str | None) -> int:
         """How many trials a sweep by brute force still suggests, at most so many."""
         cluster.prepare(address)
-        from dice_ray.tuning.search import SweepSearcher
-
         # Asked of a searcher, since only the sampler knows the size of a space with conditional parameters.
         plan = self.model_copy(update={"trials": self.trials + most})  # all ids of its own may be taken
         searcher = plan._searcher(ledger.searched(), ledger.path.parent)
         suggested = (str(searcher.suggest(f"trial {number}")) for number in range(most))
-        return len(list(takewhile(lambda each: each != SweepSearcher.FINISHED, suggested)))
+        return len(list(takewhile(lambda each: each != searcher.FINISHED, suggested)))
 
     def sweep_to_copy(self, folder: Path) -> Path | None:
         is_copied = self.warm_start is None or (folder / WARM_START).exists()

@@ -13,9 +13,10 @@ from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
+from dice_ray.tuning.cells import Variant
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.recorder import Recorder
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from dice_ray import api
 from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.cells import Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.study_file import layers_by_variant, with_draws
 from search_spaces.draws import draws
 from tests.golden.conftest import Golden

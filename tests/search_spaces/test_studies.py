@@ -13,7 +13,8 @@ from dice_ray.api.presets import layers_of
 from dice_ray.losses import LossConfig
 from dice_ray.run.names import names_of
 from dice_ray.settings import branches_of
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.cells import Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.study_file import layers_by_variant, with_draws
 from search_spaces import arms
 from search_spaces.draws import draws

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dice_ray.settings import Branch
 from dice_ray.tracking import record, schema
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.record import _NUM_STEP_POINTS, RunRecord
@@ -22,6 +23,11 @@ METRICS = [{"dev/f1": score, "dev/recall": step / 100, "dev/collapsed": float(st
 BEST = (10, METRICS[1])
 
 
+class Source(Branch):
+    name = "files"
+    folder: str
+
+
 def row(uri: str) -> dict[str, Any]:
     """What is stored of the only run, without what is missing."""
     return {str(name): value for name, value in read("alone", uri).iloc[0].dropna().items()}
@@ -31,7 +37,7 @@ def test_a_run_alone_from_start_to_end(uri: str) -> None:
     with Writer("alone", uri) as writer:
         record = RunRecord(writer, "mine")
         record.opened("mine", {"loss": "dice"}, {schema.KIND: "run"}, "loss: dice\n")
-        record.data("a task", "abc", "files", {"folder": "data"})
+        record.data("a task", "abc", Source(folder="data"))
         for (step, _), metrics in zip(CURVE, METRICS, strict=True):
             record.evaluated(step, metrics)
         record.ended("FINISHED", objective="dev/f1", best=BEST)

@@ -41,9 +41,9 @@ def test_others_may_use_the_pages_only_where_it_is_allowed(host: str) -> None:
     """MLflow's server asks for no password: whoever reaches it can delete all runs."""
     with pytest.raises(InputError, match=r"read, change and delete all runs .* give --allow-remote"):
         api.ui(5000, host)
-    server.check_host(host, allow_remote=True)
-    server.check_host("127.0.0.2", allow_remote=False)
-    server.check_host("::1", allow_remote=False)
+    server._check_host(host, allow_remote=True)
+    server._check_host("127.0.0.2", allow_remote=False)
+    server._check_host("::1", allow_remote=False)
 
 
 def test_a_page_is_announced_only_if_it_will_be_served() -> None:

@@ -19,11 +19,12 @@ from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import Flat, flat
 from dice_ray.tuning import earlier, plan_file, runner
+from dice_ray.tuning.cells import Variant
 from dice_ray.tuning.earlier import _EQUAL_WEIGHTS, with_shared_settings, with_tuned_arms
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.search import SweepSearcher
 from dice_ray.tuning.space import Space, own_point, points
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 from search_spaces.loss_tuning import LOSSES
 from tests.tuning.trials import note, pairs_in

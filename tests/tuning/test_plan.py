@@ -16,10 +16,10 @@ from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
 from dice_ray.settings import Branch, Choice, Settings
 from dice_ray.tasks.text_classification import SentencePairConfig
 from dice_ray.tuning.addresses import address_paths
-from dice_ray.tuning.cells import identity
+from dice_ray.tuning.cells import Variant, identity
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan_file import read, store
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 from dice_ray.user_code import Address
 

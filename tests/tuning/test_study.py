@@ -21,12 +21,13 @@ from dice_ray.run.driver import Driver
 from dice_ray.settings import Flat
 from dice_ray.tracking import reader
 from dice_ray.tuning import plan_file, runner
+from dice_ray.tuning.cells import Variant
 from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, ledger_in
 from dice_ray.tuning.looks import is_in_looks, up_to_look, with_control_again
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.runner import _once_each
-from dice_ray.tuning.study import StudyPlan, Variant
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 from tests.tuning.test_plan import LAYERS, SWEEP, study
 from tests.tuning.trials import note, pairs_in

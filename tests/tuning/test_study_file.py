@@ -174,7 +174,7 @@ def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
         "launch.gpus": None,
         "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
     }
-    words = shlex.split(study_file.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
+    words = shlex.split(study_file.command_of("loss_comparison", {"--data": ["mrpc"], "--set": settings}))
     written = [word for option, word in pairwise(words) if option == "--set"]
     assert "training.lr=2e-5" in written, "no quotes where none are needed"
     assert set_layer(written).values == nest(settings)
@@ -196,7 +196,7 @@ def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
     assert plan.base().training.batch_size == 16
     assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
     assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
-    command = study_file.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
+    command = study_file.command_of("rates.py", {"--data": [], "--set": scalars})
     assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
 
 
