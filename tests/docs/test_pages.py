@@ -158,7 +158,7 @@ def test_links_and_anchors_resolve() -> None:
             text = (
                 file.read_text().replace(MARK, settings_reference()) if file.suffix == ".md" and file.is_file() else ""
             )
-            # Sphinx leaves out the pages in the folders of studies, so that a link to one from another page breaks `make docs`.
+            # Sphinx leaves these out, so that a link to one from a page that it builds breaks `make docs`.
             is_left_out = file.suffix == ".md" and file.parent.parent.name == "results"
             if page.startswith("docs/") and is_left_out and page.count("/") < 3:
                 wrong.append(f"{page}: {link} is left out by docs/conf.py")
