@@ -244,8 +244,10 @@ def command_of(study: str, options: Mapping[str, Any]) -> str:
     for option, value in options.items():
         if isinstance(value, Mapping):
             value = [assignment(path, each) for path, each in value.items()]
-        for each in value if isinstance(value, Iterable) and not isinstance(value, str) else [value] if value else ():
-            words += [option] if each is True else [option, f"{each:g}" if isinstance(each, int | float) else str(each)]
+        elif isinstance(value, str) or not isinstance(value, Iterable):
+            value = [value] if value else []
+        for each in value:
+            words += [option] if each is True else [option, f"{each:g}" if isinstance(each, float) else str(each)]
     return shlex.join(words)
 
 
