@@ -56,7 +56,7 @@ class Recorder:
         self._start = time.monotonic()
         self.recount()
         self._num_ended = 0  # by this driver, each attempt of a trial counted
-        self._first_start: float | None = None
+        self._first_start = self._last_end = 0.0  # Ray may take longer to start than a trial
         self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._records: dict[str, RunRecord] = {}
@@ -74,8 +74,11 @@ class Recorder:
         score, params = self._best or (None, {})
         score, arm, num_seeds = self._best_arm or (score, "", 0)
         now = time.monotonic()
-        num_left = len(self._ids) - self._states.total()
-        since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
+        seconds_left = None
+        if self._num_ended:  # from the last end on, the trials that are left end as often as the others
+            seconds_each = (self._last_end - self._first_start) / self._num_ended
+            num_left = len(self._ids) - self._states.total()
+            seconds_left = max(0.0, self._last_end + num_left * seconds_each - now)
         return TrialCounts(
             running=len(self._running),
             done=self._states["done"],
@@ -87,8 +90,7 @@ class Recorder:
             elapsed=now - self._start,
             best_arm=arm,
             num_seeds=num_seeds,
-            # If the trials that are left end as often as those that have ended.
-            seconds_left=since_first * num_left / self._num_ended if self._num_ended else None,
+            seconds_left=seconds_left,
             trials=tuple(self._running_trial(id_, now) for id_ in self._running),
         )
 
@@ -161,6 +163,7 @@ class Recorder:
         self._append(outcome)
         self._states[outcome.state] += 1
         self._num_ended += 1
+        self._last_end = time.monotonic()
         if outcome.state == "failed":  # its evaluations do not count any more
             self._find_best()
         self.__dict__.pop("_best_arm", None)

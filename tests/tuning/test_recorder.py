@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
@@ -255,9 +256,13 @@ def test_the_time_left_is_that_of_the_trials_that_end_now(tmp_path: Path, plan: 
         recorder.reported("0001", told(5, 0.5, finished=True))
         recorder.ended("0001", told(5, 0.5, finished=True))
         recorder.started(DICE)
-        seconds = recorder.counts.seconds_left
+        seconds, elapsed = recorder.counts.seconds_left, recorder.counts.elapsed
         assert seconds is not None
-        assert 0 < seconds <= 2 * recorder.counts.elapsed, "two of three are left"
+        assert 0 < seconds <= 2 * elapsed, "two of three are left"
+        time.sleep(0.01)
+        later = recorder.counts.seconds_left
+        assert later is not None
+        assert later <= max(0, seconds - 0.01), "it grew until the next trial ended"
 
 
 SCORES: dict[str, tuple[State, float | None]] = {

@@ -81,12 +81,10 @@ class TablesConfig(TextReaderBranch):
             raise unreadable(path, first.place, first.expected, first.actual)
         used = self.columns.used(labels)
         if labels == "ignored" and self.header:
-            # A file to predict need not have ids; without any in the data, those of a column `id` are repeated.
-            column, width = used.get("id"), len(first)
-            if not (-width <= column < width if isinstance(column, int) else first.count(str(column)) == 1):
-                used.pop("id", None)
-            if "id" not in used and first.count(ID) == 1:
-                used["id"] = ID
+            # A file to predict need not have ids; where the data have none, a column `id` is one.
+            column, width = used.pop("id", ID), len(first)
+            if -width <= column < width if isinstance(column, int) else first.count(column) == 1:
+                used["id"] = column
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
         cells = chain([] if self.header else [head], rows)
         whole = ((line, self._whole(line, row, len(first))) for line, row in cells)

@@ -56,11 +56,11 @@ def test_a_file_reads_the_same_with_and_without_its_labels(tmp_path: Path, form:
 
 
 def test_a_file_to_predict_need_not_have_the_ids_of_the_data(tmp_path: Path) -> None:
-    """`init` takes a column of ids where there is one, which a file to predict may lack."""
+    """`init` takes a column of ids where there is one; a column `id` that a file to predict has is another one."""
     columns = TextColumns(text="text", id="key")
-    (tmp_path / "a.tsv").write_text("text\na b\n")
-    (tmp_path / "a.jsonl").write_text('{"text": "a b"}\n')
-    parquet.write_table(pyarrow.table({"text": ["a b"]}), tmp_path / "a.parquet")
+    (tmp_path / "a.tsv").write_text("id\ttext\nA7\ta b\n")
+    (tmp_path / "a.jsonl").write_text('{"id": "A7", "text": "a b"}\n')
+    parquet.write_table(pyarrow.table({"id": ["A7"], "text": ["a b"]}), tmp_path / "a.parquet")
     for reader, name, line in (
         (ParquetConfig(columns=columns), "a.parquet", 1),
         (TablesConfig(quoting=False, columns=columns), "a.tsv", 2),
