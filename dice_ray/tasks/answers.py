@@ -152,7 +152,7 @@ class Answers:
     def sentence(self, counts_as: str) -> str:
         """Every fault in one sentence, with what a record without an answer counts as; empty without faults."""
         parts = [self._part(kind, noun, words) for kind, (noun, words) in _FAULTS.items()]
-        if self._num("missing") + self._num("unread"):
+        if self._num("missing") + self._num("unread"):  # they are the third and the fourth kind of fault
             parts.insert(4, f"what is missing or unread counts as {counts_as}")
         return f"{'; '.join(filter(None, parts))}." if any(parts) else ""
 
