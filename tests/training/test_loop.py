@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import os
 import random
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 import psutil
 import pytest
 import torch
+import torch.distributed as dist
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
@@ -22,9 +24,9 @@ from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, single, trained
 from dice_ray.tasks.base import Scores
 from dice_ray.tasks.text_classification import _OneLabel
-from dice_ray.training import batches, loop
+from dice_ray.training import batches, loop, precision
 from dice_ray.training.loop import Evaluation, StepProgress
-from tests.training.test_step import on_workers
+from tests.training.test_step import run_workers
 
 PRESET = Layer(
     "preset", {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}}}
@@ -272,20 +274,28 @@ RUNS: dict[str, dict[str, Any]] = {
 """Half precision with several micro-batches, which needs two passes."""
 
 
+def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
+    precision.supported_by = lambda device: ("fp32", "bf16", "fp16")
+    os.environ |= {"MASTER_ADDR": "127.0.0.1"}
+    dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
+    for name, settings in RUNS.items():
+        evaluations = timeless(single.evaluations(small(**settings, model__dropout=0.0), folder / name))
+        assert evaluations[-1].finished
+    dist.barrier()  # a worker that exits early closes the connection of the others
+    dist.destroy_process_group()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("fp16_anywhere")
 def test_two_workers_train_like_one(tmp_path: Path) -> None:
-
-    def losses(folder: Path) -> dict[str, list[float]]:
-        evaluations = {
-            name: single.evaluations(small(**settings, model__dropout=0.0), folder / name)
-            for name, settings in RUNS.items()
-        }
-        return {name: [each.metrics["train/loss"] for each in run] for name, run in evaluations.items()}
-
-    found, _ = on_workers(2, tmp_path, lambda _: losses(tmp_path / "together"))
-    for name, alone in losses(tmp_path / "alone").items():
-        assert found[name] == pytest.approx(alone, rel=1e-4 if name in LOSSES else 5e-3), name
+    run_workers(_train_worker, (2, tmp_path), 2)
+    found = {}
+    for name, settings in RUNS.items():
+        alone = timeless(single.evaluations(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
+        evaluations = timeless(single.evaluations(small(**settings, model__dropout=0.0), tmp_path / name))
+        found[name] = [evaluation.metrics["train/loss"] for evaluation in evaluations]
+        near = 1e-4 if name in LOSSES else 5e-3
+        assert found[name] == pytest.approx([each.metrics["train/loss"] for each in alone], rel=near), name
     assert len({tuple(found[name]) for name in ("dice", "bf16", "fp16")}) == 3
 
 
