@@ -62,7 +62,8 @@ class PlaceHead(TokenHead):
         self.places = places
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        return super().forward(_gather(hidden_BLH, targets[self.places]), inputs, targets)
+        hidden_BWH = hidden_BLH.take_along_dim(targets[self.places][..., None], 1)
+        return super().forward(hidden_BWH, inputs, targets)
 
 
 class SpanHead(nn.Module):
@@ -88,7 +89,7 @@ class SpanHead(nn.Module):
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
         num_words, num_lengths = targets[self.spans].shape[1:]
-        words_BWH = self.dropout(_gather(hidden_BLH, targets[self.places]))
+        words_BWH = self.dropout(hidden_BLH.take_along_dim(targets[self.places][..., None], 1))
         first_BWR = self.first(words_BWH) * self.output.weight[0]
         last_BWR = nn.functional.pad(self.last(words_BWH), (0, 0, 0, num_lengths - 1))
         logits_per_length = [
@@ -117,7 +118,3 @@ def start_heads(
             priors = [each.log_prior for each in term.by_label or (term,)]
             output.bias.copy_(torch.tensor([present - absent for absent, present in priors]))
         output.bias[-1] -= shift
-
-
-def _gather(hidden_BLH: Tensor, places_BW: Tensor) -> Tensor:
-    return hidden_BLH.gather(1, places_BW[..., None].expand(-1, -1, hidden_BLH.shape[-1]))

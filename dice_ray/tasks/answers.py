@@ -7,6 +7,7 @@ another way than it is written is counted and named in one sentence.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -151,7 +152,7 @@ class Answers:
     def sentence(self, counts_as: str) -> str:
         """Every fault in one sentence, with what a record without an answer counts as; empty without faults."""
         parts = [self._part(kind, noun, words) for kind, (noun, words) in _FAULTS.items()]
-        if self._num("missing") + self._num("unread"):
+        if self._num("missing") + self._num("unread"):  # they are the third and the fourth kind of fault
             parts.insert(4, f"what is missing or unread counts as {counts_as}")
         return f"{'; '.join(filter(None, parts))}." if any(parts) else ""
 
@@ -222,7 +223,7 @@ def _loaded(file: Path, text: str, place: str) -> Any:
 
 
 def _table(file: Path, text: str, ids: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    reader = csv.DictReader(text.splitlines(keepends=True), delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+    reader = csv.DictReader(io.StringIO(text), delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
     try:
         for row in reader:
             if None in row or None in row.values():
@@ -233,7 +234,7 @@ def _table(file: Path, text: str, ids: Sequence[str]) -> Iterator[tuple[str, Any
 
 
 def _conll(file: Path, text: str, ids: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.strip("\r\n").replace("\r\n", "\n"))]
+    blocks = [block.split("\n") for block in re.split(r"\n\s*\n", text.strip("\n"))]
     if len(blocks) != len(ids):
         raise DataError(f"{file} must have the {len(ids)} sentences of the split in their order, got {len(blocks)}")
     for id_, lines in zip(ids, blocks, strict=True):

@@ -101,9 +101,8 @@ class Scores:
 
     def named(self, split: str) -> dict[str, float]:
         """The metrics and `collapsed` by the names that MLflow has them under, `test/f1`."""
-        return {
-            f"{split}/{name}": value for name, value in {**self.metrics, "collapsed": float(self.collapsed)}.items()
-        }
+        metrics = self.metrics | {"collapsed": float(self.collapsed)}
+        return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
 class Task(ABC, Generic[_RecordT]):

@@ -257,10 +257,10 @@ class _ExtractiveQA(Task[QuestionRecord]):
         log_p = {name: self._log_probabilities(logits[name][..., 0], items_BL) for name in _TERMS}
         start_BL, end_BL = (log_p[name].masked_fill(~context_BL, LOWEST) for name in _TERMS)
         score_B, first_B, last_B = best_spans(start_BL, end_BL, longest)
-        null_B = torch.cat([log_p[name].gather(1, cls_B1) for name in _TERMS], 1).sum(1)
+        null_B = (log_p["start"] + log_p["end"]).gather(1, cls_B1)[:, 0]
         before_B = context_BL.int().argmax(-1)
         columns = (score_B.clamp(min=LOWEST), null_B, first_B - before_B, last_B - before_B)
-        decoded = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        decoded: list[list[float]] = torch.stack(columns, 1).tolist()
         if self.config.spans == "several":
             either_BL = torch.maximum(start_BL, end_BL)
             likely_BL, untuned_BL = (either_BL > np.log(level) for level in (LOWEST_THRESHOLD, UNTUNED_THRESHOLD))
@@ -358,11 +358,9 @@ class _ExtractiveQA(Task[QuestionRecord]):
 
     def _given(self, id_: str, answers: Answers) -> tuple[str, ...] | None:
         """The texts of an answer, none of them for no answer; None where it is missing or cannot be read."""
-        row = answers.by_id[id_]
-        given = row.get("answer")
-        texts = tuple([given] if isinstance(given, str) else given if isinstance(given, list) else ())
-        is_read = all(isinstance(text, str) for text in texts) and (self.config.spans == "several" or len(texts) < 2)
-        if given is None or not isinstance(given, str | list) or not is_read:
+        given = answers.by_id[id_].get("answer")
+        texts = given if isinstance(given, list) else [given]
+        if not all(isinstance(text, str) for text in texts) or (self.config.spans == "one" and len(texts) > 1):
             answers.unread(id_, given)
             return None
         if self.config.scoring == "squad_v2" and len(texts) == 1 and normalised(texts[0]) in _NO_ANSWER:

@@ -116,8 +116,6 @@ def _encodings(
     they are in reverse order, so windows are cut on the right. `split` is for lists of words, and without `places` the
     words and characters of tokens are not known.
     """
-    if not texts:
-        return []
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)

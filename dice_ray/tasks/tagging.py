@@ -65,7 +65,7 @@ class TaggingConfig(TaskBranch):
 
     def classes(self, records: Sequence[TaggedRecord]) -> tuple[str, ...]:
         """The tags of the training split, the background first."""
-        tags = sorted({tag for record in records for tag in self.tagged(record)[1]})
+        tags = sorted(self.label_counts(records))
         no_spans = [tag for tag in tags if tag != self.background and not _IOB2.fullmatch(tag)]
         if self.tags == "spans" and no_spans:
             raise DataError(
@@ -220,7 +220,8 @@ class _Tagging(Task[TaggedRecord]):
         A word that the tokenizer drops is predicted as the background, or as no tag if there is none.
         """
         gold = [list(self.config.tagged(record)[1]) for record in records]
-        predicted = self._predicted(records, rows, decoded)
+        by_record = self._decided(records, rows, decoded)
+        predicted = self._predicted(records, by_record)
         num_words, frequencies = sum(map(len, gold)), Counter(tag for tags in gold for tag in tags)
         num_right = sum(
             tag == guess for pair in zip(gold, predicted, strict=True) for tag, guess in zip(*pair, strict=True)
@@ -231,8 +232,7 @@ class _Tagging(Task[TaggedRecord]):
             "constant_accuracy": ratio(max(frequencies.values()), num_words),
             "words_dropped": float(num_words - sum(len(row["words"]) for row in rows)),
         }
-        tuned = [] if decision is None else self._predicted(records, rows, decoded, decision.tuned)
-        by_record = self._decided(records, rows, decoded)
+        tuned = [] if decision is None else self._predicted(records, by_record, decision.tuned)
         one_class = len({tag if margin < 0 else None for words in by_record for _, tag, margin in words}) == 1
         return split_scores(
             [record.id for record in records],
@@ -247,7 +247,8 @@ class _Tagging(Task[TaggedRecord]):
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, decision: FittedDecision | None
     ) -> Conll:
         """The predicted tag of each word or character; `_` for one without, that the tokenizer drops."""
-        predicted = self._predicted(records, rows, decoded, None if decision is None else decision.used)
+        by_record = self._decided(records, rows, decoded)
+        predicted = self._predicted(records, by_record, None if decision is None else decision.used)
         units = [self.config.tagged(record)[0] for record in records]
         return Conll(
             [
@@ -267,14 +268,14 @@ class _Tagging(Task[TaggedRecord]):
         return span_answers(dict(zip([record.id for record in records], counts, strict=True)), answers, dev), counts_as
 
     def _predicted(
-        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded, numbers: Numbers | None = None
+        self, records: Sequence[TaggedRecord], by_record: Sequence[Sequence[_Word]], numbers: Numbers | None = None
     ) -> list[list[str | None]]:
         """The predicted tag of each unit of each record, with these numbers of the decision, or untuned."""
         limit = -numbers["background"] if numbers else 0.0  # ties are the background's, as it is the first class
         sizes = (len(self.config.tagged(record)[0]) for record in records)
         return [
             self._tags(size, [word for word in words if word[-1] < limit])
-            for size, words in zip(sizes, self._decided(records, rows, decoded), strict=True)
+            for size, words in zip(sizes, by_record, strict=True)
         ]
 
     def _decided(self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Decoded) -> list[list[_Word]]:

@@ -59,10 +59,11 @@ def _untuned(given: Sequence[float], decider: TextDecider) -> list[str]:
 def _chosen(id_: str, names: LabelNames, decider: TextDecider, answers: Answers) -> list[str] | None:
     """The labels of an answer in the order of the classes; None where it names none, or not one alone."""
     written = answers.value(id_, *_LABEL)
+    text = "" if written is None else str(written)
     if decider.is_exclusive:
-        parts = [] if written is None else [str(written)]
+        parts = [text] if text else []
     else:
-        several = written if isinstance(written, list) else re.split(r"[;,|\n]", str(written or ""))
+        several = written if isinstance(written, list) else re.split(r"[;,|\n]", text)
         parts = [part.strip() for part in map(str, several) if part.strip()]
     named = [names.named(part) for part in parts]
     is_none = not parts and (decider.is_exclusive or not any(name in answers.by_id[id_] for name in _LABEL))
@@ -92,7 +93,7 @@ def _given(id_: str, decider: TextDecider, answers: Answers) -> list[float] | No
 def _number(id_: str, value: Any, answers: Answers) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         number = np.nan
     if not 0 <= number <= 1:
         raise DataError(f"{answers.file}: a probability must be a number from 0 to 1, got {shown(value)} for {id_}")

@@ -91,22 +91,23 @@ class TextClassificationConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> TextClassificationConfig:
-        if self.labels == "several" and self.positive is not None:
+        kind = self._kind()
+        if kind == "labels" and self.positive is not None:
             raise ValueError("several labels have no positive one: leave `positive` out")
-        if self.labels == "several" and self.link == "softmax":
+        if kind == "labels" and self.link == "softmax":
             raise ValueError("link must be sigmoid for several labels, got softmax")
-        if self.labels == "one" and self.link == "sigmoid" and self.positive is None:
+        if kind == "classes" and self.link == "sigmoid":
             raise ValueError("link must be softmax without a `positive` label, got sigmoid")
-        known = scores_of(self._kind())
+        known = scores_of(kind)
         needs_positive = self.score in scores_of("positive") or beta(self.score) is not None
-        if self.labels == "one" and self.positive is None and self.score not in known and needs_positive:
+        if kind == "classes" and self.score not in known and needs_positive:
             raise ValueError(
                 f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(known)}"
             )
         check_score(self.score, (*known, _BY_DECISION))
         rule = self.decision
-        if rule is not None and isinstance(rule, ShiftRule) == (self._kind() != "classes"):
-            must = "shift for one label of several classes" if self._kind() == "classes" else "another than shift"
+        if rule is not None and isinstance(rule, ShiftRule) == (kind != "classes"):
+            must = "shift for one label of several classes" if kind == "classes" else "another than shift"
             raise ValueError(f"decision must be {must}, got {rule.name}")
         if isinstance(rule, OwnRule) and ":" in self.score and self.score != rule.function:
             raise ValueError(f"score and decision must have the same function, got {self.score} and {rule.function}")
@@ -119,13 +120,13 @@ class TextClassificationConfig(TaskBranch):
 
     def rule(self) -> Rule | OwnRule | ShiftRule:
         """What the decision is fitted for."""
-        factor = beta(self.score)
         if self.decision is not None:
             return self.decision
         if self._kind() == "classes":
             return ShiftRule()
         if ":" in self.score:
             return OwnRule(function=self.score)
+        factor = beta(self.score)
         return F1Rule() if factor in (None, 1.0) else FBetaRule(beta=factor)
 
     def decided_metric(self) -> str:

@@ -59,15 +59,15 @@ class Checkpoints:
             unfinished.unlink(missing_ok=True)
         errors = []
         for name in RESUME_FILES:
-            if not (self.folder / name).exists():
+            path = self.folder / name
+            if not path.exists():
                 continue
             try:
-                state = self._load(name, {"model", "optimizer", "scaler", "step", "history", "rng", "tally"})
+                state = _load(path, {"model", "optimizer", "scaler", "step", "history", "rng", "tally"})
                 for key in {**like, **(stored := state["model"])}:
                     if key not in like or key not in stored or like[key].shape != stored[key].shape:
-                        model = "must be a checkpoint of this run's model"
-                        raise RunError(f"{self.folder / name} {model}, but {key} differs")
-                check_kept(state, kept, self.folder / name)
+                        raise RunError(f"{path} must be a checkpoint of this run's model, but {key} differs")
+                check_kept(state, kept, path)
             except RunError as error:
                 errors.append(error)
             else:
@@ -82,7 +82,7 @@ class Checkpoints:
         """The state with the best score on dev."""
         if not (self.folder / BEST).exists():
             raise RunError(f"{self.folder} must hold a trained run's {BEST}, but has none")
-        return self._load(BEST, {"model", "decisions", "step"})
+        return _load(self.folder / BEST, {"model", "decisions", "step"})
 
     def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
         """Store the newest state; its predecessor is kept until the run is finished."""
@@ -117,28 +117,28 @@ class Checkpoints:
             raise
         return unfinished
 
-    def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
-        path = self.folder / name
-        try:
-            _check_whole(path)
-            # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
-            state = torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
-            reason = "it is damaged, or holds objects, which are not loaded as they can run code"
-            raise _no_checkpoint(path, reason) from error
-        except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
-            # Without permission, or where the disk fails, nothing is known of the file. A damaged one may name an
-            # impossible place in itself, which is EINVAL.
-            if isinstance(error, OSError) and error.errno != errno.EINVAL:
-                raise
-            raise _no_checkpoint(path, reason_of(error)[:200]) from error
-        if not isinstance(state, dict):
-            raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
-        if missing := sorted(keys - state.keys()):
-            raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
-        if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
-            raise _no_checkpoint(path, "its `model` must be weights by their names")
-        return state
+
+def _load(path: Path, keys: set[str]) -> dict[str, Any]:
+    try:
+        _check_whole(path)
+        # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
+        reason = "it is damaged, or holds objects, which are not loaded as they can run code"
+        raise _no_checkpoint(path, reason) from error
+    except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+        # Without permission, or where the disk fails, nothing is known of the file. A damaged one may name an
+        # impossible place in itself, which is EINVAL.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        raise _no_checkpoint(path, reason_of(error)[:200]) from error
+    if not isinstance(state, dict):
+        raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
+    if missing := sorted(keys - state.keys()):
+        raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
+    if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
+        raise _no_checkpoint(path, "its `model` must be weights by their names")
+    return state
 
 
 def _check_whole(path: Path) -> None:

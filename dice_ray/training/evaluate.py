@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dice_ray.errors import DiceRayError, NonFiniteError, RunError
+from dice_ray.errors import NonFiniteError, RunError
 from dice_ray.losses.reduction import num_workers
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Row, Task
@@ -79,22 +79,21 @@ def decoded(
     lengths = [len(row["input_ids"]) for row in split.rows]
     remaining = batches.micro_batches(range(len(lengths)), lengths, tally.max_tokens, num_workers())[workers.rank()]
     predictions: dict[int, Any] = {}
-    error: DiceRayError | Stopped | None = None
-    while remaining and error is None:
-        if is_stopped():
-            error = Stopped()
-            break
-        first, *others = remaining
-        try:
+    error: Exception | None = None
+    try:
+        while remaining:
+            if is_stopped():
+                raise Stopped
+            first, *others = remaining
             if (of_first := attempted(partial(predict, first))) is not None:
                 predictions |= of_first
                 remaining = others
-                continue
-            tally.halve([first], lengths)
-        except (NonFiniteError, RunError) as failed:
-            error = failed
-        rows = [row for micro_batch in remaining for row in micro_batch]
-        remaining = batches.micro_batches(rows, lengths, tally.max_tokens, 1)[0]
+            else:
+                tally.halve([first], lengths)
+                rows = [row for micro_batch in remaining for row in micro_batch]
+                remaining = batches.micro_batches(rows, lengths, tally.max_tokens, 1)[0]
+    except (NonFiniteError, RunError, Stopped) as failed:
+        error = failed
     by_worker = workers.gathered((predictions, error, tally.max_tokens, tally.num_halvings))
     if errors := [error for _, error, _, _ in by_worker if error is not None]:
         raise errors[0]

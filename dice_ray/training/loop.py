@@ -177,29 +177,33 @@ def fit(
         # Clocks differ between workers, and signals reach them at different times, but all of them must gather: what
         # one of them decides holds for all. Rank 0 decides whether a checkpoint is due.
         is_due, is_asked = workers.any_of((is_due and workers.rank() == 0, is_stopped()), device)
-        stops = stops or is_asked
+        stops, finished = stops or is_asked, is_evaluated and history[-1].finished
         if is_evaluated or is_due or stops:
             saved = time.monotonic()
-            state = {**_weights(parts.model), "step": step + 1, "tally": asdict(tally)}
-            state |= {"history": [asdict(past) for past in history]}
-            state |= {"rng": workers.gathered(random_state(device))}
-            state |= {name: each.state_dict() for name, each in stateful.items()}
+            state = _weights(parts.model) | _state(step + 1, tally, history, stateful, device)
             if workers.rank() == 0:
-                checkpoints.save_last(state, finished=is_evaluated and history[-1].finished)
+                checkpoints.save_last(state, finished=finished)
         if is_evaluated:
             yield history[-1]
-            if history[-1].finished or stops:
-                return
-        elif stops:
-            return
-        else:
+        elif not stops:
             speed = tally.padding, tally.tokens_per_second
             yield StepProgress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
+        if finished or stops:
+            return
 
 
 def _weights(model: EncoderWithHeads) -> dict[str, Any]:
     """The entries of a checkpoint for the model: `kept` identifies the weights that it leaves out, if there are any."""
     return {"model": model.stored(), "kept": model.kept_digest}
+
+
+def _state(
+    step: int, tally: TrainingTally, history: list[Evaluation], stateful: Mapping[str, Any], device: torch.device
+) -> dict[str, Any]:
+    """The entries of `last.pt` that `_restore` loads; every worker must call this, as random states are gathered."""
+    rng, past = workers.gathered(random_state(device)), [asdict(evaluation) for evaluation in history]
+    states = {name: each.state_dict() for name, each in stateful.items()}
+    return {"step": step, "tally": asdict(tally), "history": past, "rng": rng, **states}
 
 
 def _restore(

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from dice_ray.models.layers import depth
+from dice_ray.models.layers import depth, num_layers
 from dice_ray.training.settings import TrainingConfig
 
 
@@ -22,14 +22,13 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
 
     Frozen parameters are not among its parameters.
     """
-    depths = {name: depth(name) if name.startswith("encoder.") else None for name, _ in model.named_parameters()}
-    num_layers = max((each for each in depths.values() if each is not None), default=0)
+    top = num_layers(model.get_submodule("encoder")) + 1
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
-        of_layer, is_decayed = depths[name], parameter.ndim > 1
-        below = 0 if of_layer is None else num_layers + 1 - of_layer
+        layer, is_decayed = depth(name) if name.startswith("encoder.") else None, parameter.ndim > 1
+        below = 0 if layer is None else top - layer
         decay = config.weight_decay if is_decayed else 0.0
         group = {"params": [], "weight_decay": decay, "share": config.layer_decay**below}
         groups.setdefault((below if config.layer_decay < 1 else 0, is_decayed), group)["params"].append(parameter)

@@ -96,11 +96,10 @@ def with_fallback(numerics: Numerics, family: str) -> Numerics:
 @lru_cache
 def _fastest(device: torch.device, threads: int) -> Precision:
     """`threads` is part of the cache key: the times depend on it."""
+    fp32, *halves = supported_by(device)
     # The rest of a step is not faster in half precision, and weights must be converted.
-    base, min_speedup = _seconds("fp32", device), 1.3
-    halves: tuple[Precision, ...] = ("bf16", "fp16")
-    supported = [each for each in halves if each in supported_by(device)]
-    return next((half for half in supported if base > min_speedup * _seconds(half, device)), "fp32")
+    base, min_speedup = _seconds(fp32, device), 1.3
+    return next((half for half in halves if base > min_speedup * _seconds(half, device)), fp32)
 
 
 def _seconds(precision: Precision, device: torch.device) -> float:

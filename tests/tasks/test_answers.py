@@ -92,12 +92,28 @@ def test_several_labels_are_a_list_or_separated(tmp_path: Path) -> None:
     )
 
 
+def test_one_of_several_labels_may_be_the_number_0(tmp_path: Path) -> None:
+    """The number was read as an answer without labels."""
+    records = [TextRecord("0", "", ("0",)), TextRecord("1", "", ("1",))]
+    task = TextClassificationConfig(labels="several").build(("0", "1"))
+    assert scored(task, records, {"0": 0, "1": 1}, tmp_path, "labels")[0].metrics["f1"] == 1
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x85", "\x0c"])
+def test_a_line_of_a_table_ends_at_a_line_break_alone(tmp_path: Path, separator: str) -> None:
+    """A page break or a line separator of Unicode within a cell cut the row in two."""
+    file = tmp_path / "answers.tsv"
+    file.write_text(f"id\ttext\tlabel\n0\tone{separator}two\ta\n1\tthree\tb\n", encoding="utf-8")
+    assert [row["label"] for row in Answers.read(file, ["0", "1"]).by_id.values()] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("rows", "error"),
     [
         ([{"probability": 0.9}], "0 must have a probability of each label, and lacks probability_a"),
         ([{"probability_a": 0.9, "probability_b": 0.1}], "0 must have a probability of each label, and lacks prob.*_c"),
         ([{"probability_a": 9, "probability_b": 1, "probability_c": 0}], "from 0 to 1, got 9 for 0"),
+        ([{"probability_a": 10**400, "probability_b": 0, "probability_c": 0}], "from 0 to 1, got 10.* for 0"),
     ],
 )
 def test_probabilities_of_classes_must_be_whole(tmp_path: Path, rows: list[dict[str, Any]], error: str) -> None:

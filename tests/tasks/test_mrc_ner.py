@@ -433,21 +433,20 @@ types = [f"T{number}" for number in range(30)]
 words = tuple(f"word{number % 50}" for number in range(500))
 tags = tuple(f"B-{types[number % 30]}" for number in range(500))
 config = MrcNerConfig(max_length=384, max_span=64, spans="nested")
-task = config.build(config.classes([TaggedRecord("1", words, tags)]))
-records = [TaggedRecord(str(number), words, tags) for number in range(1)]
+records = [TaggedRecord("1", words, tags)]
+task = config.build(config.classes(records))
 tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
 rows = task.encode(records, tokenizer)
 facts = task.facts(rows)
 encoder = load_encoder(ModelConfig(), tokenizer)
 model = EncoderWithHeads(encoder, task.heads(encoder.config.hidden_size, ModelConfig()))
 losses = {term.name: DiceConfig().build(term) for term in facts}
-for first in range(0, 8, 8):
-    batch = task.collate(rows, range(first, first + 8), tokenizer)
-    assert batch.inputs["input_ids"].shape == (8, 384), batch.inputs["input_ids"].shape
-    logits = model(batch.inputs, batch.targets)
-    terms = task.terms(logits, batch)
-    sum(losses[name](term.logits, term.targets, term.mask) for name, term in terms.items()).backward()
-    task.decode(logits, batch)
+batch = task.collate(rows, range(8), tokenizer)
+assert batch.inputs["input_ids"].shape == (8, 384), batch.inputs["input_ids"].shape
+logits = model(batch.inputs, batch.targets)
+terms = task.terms(logits, batch)
+sum(losses[name](term.logits, term.targets, term.mask) for name, term in terms.items()).backward()
+task.decode(logits, batch)
 # Of this process alone: what getrusage tells begins with the memory of the process that started it.
 (peak,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
 print(len(task.classes), int(peak.split()[1]) / 2**20)
@@ -478,11 +477,11 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
     assert test["test/f1_LOC"] > 0.9
 
 
-def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "gold.json").write_text(json.dumps(NESTED))
-    records, _ = gather(tmp_path / "gold.json", lambda: MrcNerReader().read(tmp_path / "gold.json"))
+def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(
+    nested: tuple[QueryRecord, ...], tmp_path: Path
+) -> None:
     for task, reader, file in (
-        (built(records, spans="nested"), MrcNerReader(), "found.json"),
+        (built(nested, spans="nested"), MrcNerReader(), "found.json"),
         (built(), ConllConfig(), "found.txt"),
     ):
         decoded = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]

@@ -11,8 +11,9 @@ from pydantic import ValidationError
 from sklearn.metrics import f1_score
 
 from dice_ray.data.records import TextRecord
+from dice_ray.metrics.decisions import FittedDecision
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.tasks.base import Scores
+from dice_ray.tasks.base import Row, Scores
 from dice_ray.tasks.text_classification import TextClassificationConfig, _TextTask
 from tests.tasks.test_text_classification import built
 
@@ -28,9 +29,17 @@ def drawn(num: int = 600, share: float = 0.1, seed: int = 0) -> tuple[tuple[Text
     return records, np.stack([1 - p, p], 1).tolist()
 
 
+def fitted(
+    task: _TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]
+) -> tuple[list[Row], FittedDecision]:
+    """The rows of the records, and the decision of these probabilities."""
+    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
+    return rows, task.decide(records, rows, decoded)
+
+
 def scored(task: _TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> Scores:
-    rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
-    return task.score(records, rows, decoded, task.decide(records, rows, decoded))
+    rows, decision = fitted(task, records, decoded)
+    return task.score(records, rows, decoded, decision)
 
 
 @pytest.mark.parametrize(
@@ -69,8 +78,7 @@ def test_a_missed_limit_is_told_by_the_scores_of_other_records() -> None:
     records, decoded = drawn()
     others, of_others = drawn(seed=5)
     task = built(records, **POSITIVE, decision={"recall": {"at_least": 0.99}})
-    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
-    decision = task.decide(records, rows, decoded)
+    rows, decision = fitted(task, records, decoded)
     metrics = task.score(others, rows, of_others, decision).metrics
     assert metrics["target_missed"] == (metrics["recall_tuned"] < 0.99) == 1
 
@@ -85,9 +93,7 @@ def test_frequent_labels_have_thresholds_of_their_own() -> None:
         for n, row in enumerate(has_NC)
     )
     task = built(records, labels="several")
-    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
-    decision = task.decide(records, rows, p_NC.tolist())
-    assert decision is not None
+    rows, decision = fitted(task, records, p_NC.tolist())
     assert set(decision.tuned) == {"threshold", "threshold:a", "threshold:b"}, "c has few positives"
     assert decision.tuned["threshold:b"] < 0.2 < decision.tuned["threshold:a"]
     metrics = task.score(records, rows, p_NC.tolist(), decision).metrics
@@ -105,9 +111,7 @@ def test_three_classes_have_shifts_for_the_score_or_macro_f1() -> None:
     records = tuple(TextRecord(str(n), "x", ("abc"[label],)) for n, label in enumerate(labels))
     task = built(records, score="decision")
     assert task.config.objective() == "macro_f1_tuned"
-    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
-    decision = task.decide(records, rows, p_NC.tolist())
-    assert decision is not None
+    rows, decision = fitted(task, records, p_NC.tolist())
     metrics = task.score(records, rows, p_NC.tolist(), decision).metrics
     shifted = (np.log(p_NC) + [decision.tuned[f"shift:{name}"] for name in "abc"]).argmax(1)
     assert metrics["macro_f1_tuned"] == pytest.approx(f1_score(labels, shifted, average="macro"))
@@ -147,9 +151,7 @@ def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, 
 def test_the_share_that_probabilities_stand_for_is_stored() -> None:
     records, decoded = drawn(5000)
     task = built(records, **POSITIVE, calibration="isotonic")
-    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
-    decision = task.decide(records, rows, decoded)
-    assert decision is not None
+    _, decision = fitted(task, records, decoded)
     assert decision.share == pytest.approx(0.1, abs=0.02)
 
 
@@ -172,9 +174,7 @@ def test_isotonic_steps_do_not_judge_a_decision_by_what_they_were_fitted_to() ->
         judged = []
         for kind in ("none", "isotonic"):
             task = built(records, **POSITIVE, calibration=kind)
-            rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
-            decision = task.decide(records, rows, np.stack([1 - p, p], 1).tolist())
-            assert decision is not None
+            _, decision = fitted(task, records, np.stack([1 - p, p], 1).tolist())
             judged.append((decision.on_dev, decision.is_used))
         assert judged[0] == judged[1]
 
@@ -184,10 +184,8 @@ def test_untuned_labels_are_those_that_are_scored_whatever_calibrates_their_prob
     records, decoded = drawn(2000)
     p = np.array(decoded)[:, 1] + 0.45  # far too high
     task = built(records, **POSITIVE, calibration="isotonic", score="accuracy")
-    rows = task.encode(records, load_tokenizer(ModelConfig(), ["x"]))
     biased = np.stack([1 - p, p], 1).tolist()
-    decision = task.decide(records, rows, biased)
-    assert decision is not None
+    rows, decision = fitted(task, records, biased)
     assert not decision.is_used
     labels = [row[1] for row in task.predict(records, rows, biased, decision).rows]
     right = np.mean([label == record.labels[0] for label, record in zip(labels, records, strict=True)])

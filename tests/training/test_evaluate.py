@@ -8,33 +8,23 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from dice_ray.errors import NonFiniteError, RunError
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.step import TrainingTally
-from tests.training.test_step import CUT, WHOLE, on_workers, parts_of
+from tests.training.test_step import CUT, WHOLE, limit_memory, on_workers, parts_of
 
 SIZES = (1, 2, 7, 23)
 """Rows of a split: fewer than the workers, and numbers that two and three do not divide."""
 CASES = ("tags cross_entropy", "pairs cross_entropy")
 
 
-def limit_memory(encoder: nn.Module, limit: int) -> None:
-    """Make the encoder allocate more memory than exists, for batches of more tokens."""
-
-    def ask(_: nn.Module, __: tuple[Any, ...], inputs: dict[str, Tensor]) -> None:
-        if inputs["input_ids"].numel() > limit:
-            torch.empty(2**60, dtype=torch.uint8)
-
-    encoder.register_forward_pre_hook(ask, with_kwargs=True)
-
-
 def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], TrainingTally]:
     """The decoded first rows, the rows that this worker predicted, and the tally."""
     parts = parts_of(case)
     if limit is not None:
-        limit_memory(parts.model.encoder, limit)
+        limit_memory(parts.model.encoder, limit, "forward")
     seen: list[int] = []
     task = copy.copy(parts.task)  # runs share theirs
 
