@@ -56,11 +56,11 @@ def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal[
     In v2, two answers that are both empty after normalisation have F1 1, and gold answers that are empty after
     normalisation are ignored. In v1, an answer that is empty after normalisation has F1 0.
     """
-    words, predicted = _words_as_in(gold), normalised(prediction)
-    wanted = [answer for answer in map(normalised, gold) if version == "v1" or answer] or [""]
-    scored = [_token_f1(words(predicted), words(answer), version) for answer in wanted]
-    f1, counts = max(scored, key=itemgetter(0))
-    return AnswerScore(id, float(predicted in wanted), f1, bool(gold), counts)
+    words, text = _words_as_in(gold), normalised(prediction)
+    answers = [answer for answer in map(normalised, gold) if version == "v1" or answer] or [""]
+    predicted = words(text)
+    f1, counts = max((_token_f1(predicted, words(answer), version) for answer in answers), key=itemgetter(0))
+    return AnswerScore(id, float(text in answers), f1, bool(gold), counts)
 
 
 def _words_as_in(gold: Sequence[str]) -> Callable[[str], list[str]]:
