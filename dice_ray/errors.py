@@ -197,8 +197,8 @@ class ConfigError(DiceRayError, ValueError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
-        super().__init__("\n".join([f"The configuration has {count}:", *(f"  {p}" for p in self.problems)]))
+        heading = f"The configuration has {counted(len(self.problems), 'problem')}:"
+        super().__init__("\n".join([heading, *(f"  {problem}" for problem in self.problems)]))
 
     # Pickled between processes. By default the class would be called with the message, not with the problems.
     def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:

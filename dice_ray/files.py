@@ -239,7 +239,10 @@ def _file_system(url: str) -> tuple[FileSystem, str]:
 
 
 def disk_error(error: OSError) -> str:
-    """An error of the operating system with the file, or where the disk is full and it names none, the full folders."""
+    """The message of an error of the operating system, with the file that it names.
+
+    If the disk is full and the error names no file, the message has the folders of dice_ray that are on a full disk.
+    """
     if error.errno is None:
         return str(error)
     names = [str(name) for name in (error.filename, error.filename2) if name is not None]

@@ -93,8 +93,8 @@ def module_at(where: str) -> ModuleType:
 
 
 def digest(address: str) -> str:
-    """Of the source of a function: of the file at its address and, where that imports the function, of the file that
-    defines it.
+    """The digest of a function's source: of the file at its address, and of the file that defines the function where
+    the first one imports it.
 
     The whole files count, since a loss is usually made of several functions and classes. Files that they import do not.
 

@@ -1,4 +1,4 @@
-"""The losses of the paper and of its authors' code, as arms: name -> path -> value.
+"""Arms that several studies use, as name -> path -> value: losses, and those of the paper and of its authors' code.
 
 The paper gives no gamma; 1 is the smoothing term of its footnote 3. On WNUT17, the example-scope arms predicted only
 the background class.
@@ -35,3 +35,8 @@ ARMS: dict[str, dict[str, Any]] = {
         "loss.self_adjusting_dice.gamma": 1.0,
     },
 }
+
+
+def losses(*names: str) -> dict[str, dict[str, Any]]:
+    """An arm for each of these losses, with its defaults."""
+    return {name: {"loss": name} for name in names}

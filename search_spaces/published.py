@@ -71,14 +71,7 @@ PUBLISHED: dict[str, tuple[_Settings, ...]] = {
     "conll03_mrc": (
         _point(_focal(2), lr=2e-5, batch_size=72, epochs=10, warmup=0.06, dropout=0.2, schedule="polynomial"),
         _point(
-            _DSC,
-            lr=3e-5,
-            batch_size=288,
-            epochs=10,
-            warmup=0.01,
-            weight_decay=0.01,
-            dropout=0.2,
-            schedule="polynomial",
+            _DSC, lr=3e-5, batch_size=288, epochs=10, warmup=0.01, weight_decay=0.01, dropout=0.2, schedule="polynomial"
         ),
     ),
     "ontonotes5_mrc": (

@@ -174,9 +174,9 @@ _KINDS: Final = {"bool": bool, "int": int, "float": float, "Path": Path}
 
 
 def _sentences(function: str) -> dict[str, str]:
-    """What the Args section of a function of the api says of each parameter; `As in f` is what that of f says.
+    """The sentence on each parameter in the Args section of a function of the api.
 
-    Other parameters are named as options.
+    For "As in `f`" it is the sentence on the parameter of the function f. Parameters that it names become options.
     """
     section = (inspect.getdoc(getattr(api, function)) or "").partition("Args:\n")[2].partition("\n\n")[0]
     found = {}

@@ -218,7 +218,7 @@ def _print_fact(line: str) -> None:
 
 
 def _range(least: float, most: float, write: Callable[[Any], str]) -> str:
-    """The two, or one where they read the same."""
+    """Both values, or one where they are written alike."""
     return " to ".join(dict.fromkeys((write(least), write(most))))
 
 

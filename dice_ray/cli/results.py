@@ -74,6 +74,8 @@ def report(
     made = api.report(*names, predictions=predictions or (), dev_predictions=dev_predictions or ())
     ruling = None if require is None else api.ruling(made, require)  # first: nothing is written for a wrong one
     _show_report(made, names, out, ruling, in_browser=in_browser, as_json=as_json)
+    if ruling is not None:
+        raise typer.Exit(ruling.status)
 
 
 @with_options_of("compare")
@@ -93,20 +95,18 @@ def _show_report(
     in_browser: bool = False,
     as_json: bool,
 ) -> None:
-    """Write a report and print it, or print it as JSON; exit with the status of the ruling, if there is one."""
+    """Write a report and print it with the ruling, if there is one; or print both as JSON."""
     if as_json:
         tables = []
-        for table in made.tables:
-            rows = table.data.astype(object).where(table.data.notna(), None).to_dict("records")
-            tables.append({"name": table.name, "title": table.title, "rows": rows, "notes": table.notes})
+        for each in made.tables:
+            rows = each.data.astype(object).where(each.data.notna(), None).to_dict("records")
+            tables.append({"name": each.name, "title": each.title, "rows": rows, "notes": each.notes})
         written = api.write_report(made, names, out) if out else []
         required = {} if ruling is None else {"required": ruling}
         print_json(
             {"title": made.title, "cards": made.cards, "summary": made.summary, "tables": tables, "written": written}
             | required
         )
-        if ruling is not None:
-            raise typer.Exit(ruling.status)
         return
     try:  # before it is printed: what is piped to `head` ends this process
         page, *others = api.write_report(made, names, out)
@@ -120,7 +120,6 @@ def _show_report(
     print_commands("Next:", *(["runs", name] for name in names), ["ui"])
     if ruling is not None:
         print_text("\n".join(["", *map(one_line, ruling.sentences)]), hanging=2)
-        raise typer.Exit(ruling.status)
 
 
 def runs(
@@ -205,9 +204,9 @@ def predict(given: Arguments, as_json: JsonOption = False) -> None:
         applied = {"threshold": predictions.threshold, "notes": predictions.notes}
         print_json({"run": given["run"], "file": file, **applied, **output})
         return
-    for said in (predictions.threshold, *predictions.notes):  # on stderr: stdout is the predictions
-        if said is not None:
-            print_text(str(said), err=True)
+    for note in (predictions.threshold, *predictions.notes):  # on stderr: stdout is the predictions
+        if note is not None:
+            print_text(str(note), err=True)
     if out is None:
         typer.echo(predictions.text(), nl=False)
     else:

@@ -50,31 +50,10 @@ def check(config: RunConfig) -> list[Problem]:
             problems.append(Problem(f"data.{setting}", must, str(column), known=known))
         elif setting == "time" and not data.drawn():
             problems.append(Problem("data.time", "must be left out: data.source lacks no split", str(column)))
-    tasks = branches_of(TaskConfig)
-    positive = [f"task.{name}.positive" for name, each in tasks.items() if "positive" in each.model_fields]
-    must = f"must be none for a task without a positive class ({' or '.join(positive)})"
-    drawn = data.batches
-    resampled = {
-        "data.oversampling": None if data.oversampling.name == "none" else data.oversampling.name,
-        "data.batches.undersampling": None if drawn.undersampling.name == "none" else drawn.undersampling.name,
-        "data.batches.positive_share": drawn.positive_share,
-    }
-    set_ = {path: str(value) for path, value in resampled.items() if value is not None}
-    altered = {} if data.imbalance.name == "none" else {"data.imbalance": data.imbalance.name}
-    if task.positive_label() is None:
-        problems += [Problem(path, must, value) for path, value in (altered | set_).items()]
-    if drawn.correct_prior and not set_:
-        must = f"must be false without one of {', '.join(resampled)}: the share of positives is that of the split"
-        problems.append(Problem("data.batches.correct_prior", must, "true"))
-    if drawn.size is not None:
-        set_ |= {"data.batches.size": str(drawn.size)}
-    for path in [*set_][1:]:
-        problems.append(Problem(path, f"must be left out with {next(iter(set_))}: one of them draws rows", set_[path]))
-    if drawn.positive_share is not None and batch_size < 2:
-        must = "must be at least 2 with data.batches.positive_share: a step holds both classes"
-        problems.append(Problem("training.batch_size", must, str(batch_size)))
+    problems += _sampling_problems(config)
     if config.model.pooling != "auto" and not task.classifies_texts:
-        of_texts = [name for name, each in tasks.items() if issubclass(each, TaskBranch) and each.classifies_texts]
+        tasks = branches_of(TaskConfig).items()
+        of_texts = [name for name, each in tasks if issubclass(each, TaskBranch) and each.classifies_texts]
         must = f"must be auto for task {task.name}: only {' and '.join(of_texts)} classify whole texts"
         problems.append(Problem("model.pooling", must, config.model.pooling))
     if config.model.adapter.name != "none" and config.model.freeze != "none":
@@ -90,6 +69,34 @@ def check(config: RunConfig) -> list[Problem]:
         problems.append(Problem("launch.gpus", "must be whole where launch.workers is more than 1", str(launch.gpus)))
     if launch.how == "ray_train" and launch.gpus == "auto":
         problems.append(Problem("launch.gpus", "must be a number where launch.how is ray_train", "auto"))
+    return problems
+
+
+def _sampling_problems(config: RunConfig) -> list[Problem]:
+    """The problems of the settings that change how many positives a split or a step has."""
+    data, batches, problems = config.data, config.data.batches, list[Problem]()
+    resampled = {
+        "data.oversampling": data.oversampling.name,
+        "data.batches.undersampling": batches.undersampling.name,
+        "data.batches.positive_share": "none" if batches.positive_share is None else str(batches.positive_share),
+    }
+    set_ = {path: value for path, value in resampled.items() if value != "none"}
+    if config.task.positive_label() is None:
+        tasks = branches_of(TaskConfig).items()
+        positive = [f"task.{name}.positive" for name, each in tasks if "positive" in each.model_fields]
+        must = f"must be none for a task without a positive class ({' or '.join(positive)})"
+        altered = {"data.imbalance": data.imbalance.name} | resampled
+        problems += [Problem(path, must, value) for path, value in altered.items() if value != "none"]
+    if batches.correct_prior and not set_:
+        must = f"must be false without one of {', '.join(resampled)}: the share of positives is that of the split"
+        problems.append(Problem("data.batches.correct_prior", must, "true"))
+    if batches.size is not None:
+        set_ |= {"data.batches.size": str(batches.size)}
+    for path in [*set_][1:]:
+        problems.append(Problem(path, f"must be left out with {next(iter(set_))}: one of them draws rows", set_[path]))
+    if batches.positive_share is not None and config.training.batch_size < 2:
+        must = "must be at least 2 with data.batches.positive_share: a step holds both classes"
+        problems.append(Problem("training.batch_size", must, str(config.training.batch_size)))
     return problems
 
 
@@ -118,10 +125,10 @@ def unfit(config: RunConfig, facts: Sequence[TermFacts]) -> frozenset[str]:
         return config.task.links() <= {*loss.supported} and not any(loss.problems(term, "") for term in facts)
 
     losses = {name: each for name, each in branches_of(LossConfig).items() if each is not CustomConfig}
-    unfit = {name for name, each in losses.items() if issubclass(each, LossBranch) and not fits(each())}
+    found = {name for name, each in losses.items() if issubclass(each, LossBranch) and not fits(each())}
     if not fits(CrossEntropyConfig(label_smoothing=0.1)):
-        unfit.add("loss.cross_entropy.label_smoothing")
-    return frozenset(unfit)
+        found.add("loss.cross_entropy.label_smoothing")
+    return frozenset(found)
 
 
 def check_encoder(config: RunConfig, encoder: PreTrainedModel, padding_side: str) -> list[Problem]:

@@ -174,9 +174,9 @@ def _origin(problem: Problem, layers: Sequence[Layer]) -> str | None:
 
 def writes(values: Any, parts: Sequence[str]) -> bool:
     """Whether values, nested by path, hold the path of these parts."""
-    for part in parts:
+    for number, part in enumerate(parts, start=1):
         if isinstance(values, str) and values == part:
-            return part is parts[-1]
+            return number == len(parts)
         if not isinstance(values, Mapping) or part not in values:
             return False
         values = values[part]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
 
 _ERROR = "17 to 72 %"
-"""Of the gradient in the logits, in 80 % of random steps of 64 or 256 items in 4 to 16 parts, 5 or 20 % of them
-positive; `tests/losses/test_hf.py` measures it."""
+"""The error of the gradient in the logits, relative to its size, in 80 % of random steps: 64 or 256 items in 4 to 16
+parts, 5 or 20 % of them positive; `tests/losses/test_hf.py` measures it."""
 
 
 def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig | None = None) -> TrainerLoss:

@@ -56,13 +56,11 @@ def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal[
     In v2, two answers that are both empty after normalisation have F1 1, and gold answers that are empty after
     normalisation are ignored. In v1, an answer that is empty after normalisation has F1 0.
     """
-    words = _words_as_in(gold)
-    candidates = [answer for answer in gold if version == "v1" or normalised(answer)] or [""]
-    exact = max(float(normalised(prediction) == normalised(answer)) for answer in candidates)
-    predicted = words(normalised(prediction))
-    scored = [_token_f1(predicted, words(normalised(answer)), version) for answer in candidates]
-    f1, counts = max(scored, key=itemgetter(0))
-    return AnswerScore(id, exact, f1, bool(gold), counts)
+    words, text = _words_as_in(gold), normalised(prediction)
+    answers = [answer for answer in map(normalised, gold) if version == "v1" or answer] or [""]
+    predicted = words(text)
+    f1, counts = max((_token_f1(predicted, words(answer), version) for answer in answers), key=itemgetter(0))
+    return AnswerScore(id, float(text in answers), f1, bool(gold), counts)
 
 
 def _words_as_in(gold: Sequence[str]) -> Callable[[str], list[str]]:
@@ -163,8 +161,8 @@ _ENGLISH_ENDINGS = re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't|'(?= |$))")
 
 def cmrc_score(id: str, prediction: str, gold: Sequence[str]) -> AnswerScore:
     """The best score over the gold answers, as in the official evaluation of CMRC 2018."""
-    exact = max(float(_bare(prediction) == _bare(answer)) for answer in gold)
-    best = max((_common(segments(prediction), segments(answer)) for answer in gold), key=attrgetter("f1"))
+    exact, predicted = float(_bare(prediction) in map(_bare, gold)), segments(prediction)
+    best = max((_common(predicted, segments(answer)) for answer in gold), key=attrgetter("f1"))
     return AnswerScore(id, exact, best.f1, bool(gold), best)
 
 

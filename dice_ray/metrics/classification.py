@@ -85,9 +85,8 @@ def class_counts(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[s
     Counts(tp=3, fp=1, fn=2)
     """
     right_C, labelled_C, predicted_C = counts_CC.diagonal(), counts_CC.sum(1), counts_CC.sum(0)
-    columns = (right_C, predicted_C - right_C, labelled_C - right_C)
-    counts = zip(*(column.tolist() for column in columns), strict=True)
-    return {name: Counts(*of_class) for name, of_class in zip(classes, counts, strict=True)}
+    counts_C3 = np.stack((right_C, predicted_C - right_C, labelled_C - right_C), 1)
+    return {name: Counts(*counts_3) for name, counts_3 in zip(classes, counts_C3.tolist(), strict=True)}
 
 
 def f1_by_name(counts: Mapping[str, Counts]) -> dict[str, float]:
@@ -105,31 +104,29 @@ def ratio(above: float, below: float) -> float:
 
 
 def ratios(above: Any, below: Any) -> Any:
-    """The same of arrays."""
+    """`ratio` of each element of arrays."""
     return np.divide(above, below, out=np.zeros(np.broadcast(above, below).shape), where=np.asarray(below) != 0)
 
 
-def binary_scores(
-    probabilities: NDArray[np.floating], labels: NDArray[np.integer], threshold: float
-) -> dict[str, float]:
-    """The scores of a two-class problem; an item is predicted positive above the threshold. All are 0 without items.
+def binary_scores(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> dict[str, float]:
+    """The scores of a two-class problem; an item is predicted positive above 0.5. All are 0 without items.
 
-    `probabilities_N` are of the positive class. A threshold of 0.5 predicts the class with the larger logit.
+    `probabilities_N` are of the positive class: above 0.5 it has the larger logit.
     """
-    predicted, positive = probabilities > threshold, labels == 1
-    tp, fp = int((predicted & positive).sum()), int((predicted & ~positive).sum())
-    fn = int(positive.sum()) - tp
+    counts_CC = confusion(labels, (probabilities > 0.5).astype(np.int64), 2)
+    of_classes = class_scores(counts_CC)
     # Python's integers: in 64 bits the product in MCC overflows from factors of about 55,000 on.
-    tn, counts = len(labels) - tp - fp - fn, Counts(tp, fp, fn)
+    (tn, fp), (fn, tp) = counts_CC.tolist()
+    counts, by_value = Counts(tp, fp, fn), _counts_by_value(probabilities, labels)
     return {
         **counts.scores,
         "f0.5": counts.f_beta(0.5),
         "f2": counts.f_beta(2),
-        "accuracy": ratio(int((predicted == positive).sum()), len(labels)),
-        "balanced_accuracy": class_scores(confusion(labels, predicted.astype(np.int64), 2))["balanced_accuracy"],
+        "accuracy": of_classes["accuracy"],
+        "balanced_accuracy": of_classes["balanced_accuracy"],
         "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
-        "roc_auc": _roc_auc(probabilities, labels),
-        "pr_auc": _pr_auc(probabilities, labels),
+        "roc_auc": _roc_auc(*by_value),
+        "pr_auc": _pr_auc(*by_value),
         "brier": brier(probabilities, labels),
         "calibration_error": calibration_error(probabilities, labels),
     }
@@ -150,7 +147,7 @@ def class_scores(counts_CC: NDArray[np.int64]) -> dict[str, float]:
 def scores_of_sums(
     right_KC: NDArray[np.int64], labelled_C: NDArray[np.int64], predicted_KC: NDArray[np.int64]
 ) -> dict[str, Any]:
-    """The same from the numbers of each class, for one or for several predictions of the same items.
+    """`class_scores` from the numbers of items of each class, for one or for several predictions of the same items.
 
     Macro F1 is the mean over the classes that occur among labels or predictions, balanced accuracy the mean recall of
     those that occur among the labels. MCC is defined as in Gorodkin (2004).
@@ -165,33 +162,36 @@ def scores_of_sums(
     }
 
 
-def _roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+def _counts_by_value(probabilities: NDArray[np.floating], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """`positives_V`, `negatives_V`: the items of either class with each of the probabilities that occur, ascending."""
+    values, places = np.unique(probabilities, return_inverse=True)
+    positives_V = np.bincount(places, weights=labels == 1, minlength=len(values))
+    return positives_V, np.bincount(places, minlength=len(values)) - positives_V
+
+
+def _roc_auc(positives_V: NDArray[Any], negatives_V: NDArray[Any]) -> float:
     """The probability that a positive item has a higher probability than a negative one, ties counted half.
 
     0 without items of both classes.
     """
-    values, places = np.unique(probabilities, return_inverse=True)
-    positives = np.bincount(places, weights=labels == 1, minlength=len(values))
-    negatives = np.bincount(places, minlength=len(values)) - positives
-    below = negatives.cumsum() - negatives / 2
-    return ratio(float(positives @ below), float(positives.sum() * negatives.sum()))
+    below_V = negatives_V.cumsum() - negatives_V / 2
+    return ratio(float(positives_V @ below_V), float(positives_V.sum() * negatives_V.sum()))
 
 
-def _pr_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+def _pr_auc(positives_V: NDArray[Any], negatives_V: NDArray[Any]) -> float:
     """The average precision: the mean over positive items of the precision at their probability, without interpolation.
 
     0 without positive items.
     """
-    values, places = np.unique(-probabilities, return_inverse=True)
-    positives = np.bincount(places, weights=labels == 1, minlength=len(values))
-    precisions = positives.cumsum() / np.bincount(places, minlength=len(values)).cumsum()
-    return ratio(float(positives @ precisions), float(positives.sum()))
+    descending_V = positives_V[::-1].copy()
+    precisions_V = descending_V.cumsum() / (positives_V + negatives_V)[::-1].cumsum()
+    return ratio(float(descending_V @ precisions_V), float(positives_V.sum()))
 
 
 def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np.bool_]) -> float:
     """The mean area of each class against the others, of the classes that some items have and some have not."""
     of_both = np.flatnonzero(members_NC.any(0) & ~members_NC.all(0))
-    areas = [_roc_auc(probabilities_NC[:, class_], members_NC[:, class_].astype(np.int64)) for class_ in of_both]
+    areas = [_roc_auc(*_counts_by_value(probabilities_NC[:, each], members_NC[:, each])) for each in of_both]
     return ratio(sum(areas), len(areas))
 
 
@@ -211,8 +211,12 @@ def calibration_error(probabilities: NDArray[np.floating], labels: NDArray[np.in
 
 def constant_f1(labels: NDArray[np.integer]) -> float:
     """The F1 of predicting every item positive, a baseline for any model."""
+    return _all_positive(labels).f1
+
+
+def _all_positive(labels: NDArray[np.integer]) -> Counts:
     num_positive = int((labels == 1).sum())
-    return Counts(tp=num_positive, fp=len(labels) - num_positive).f1
+    return Counts(tp=num_positive, fp=len(labels) - num_positive)
 
 
 def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
@@ -222,7 +226,8 @@ def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) ->
     [Counts(tp=1, fp=0, fn=0), Counts(tp=0, fp=1, fn=0)]
     """
     columns = (gold_NC & predicted_NC, predicted_NC & ~gold_NC, gold_NC & ~predicted_NC)
-    return [Counts(*of_label) for of_label in zip(*(column.sum(0).tolist() for column in columns), strict=True)]
+    counts_C3 = np.stack([column_NC.sum(0) for column_NC in columns], 1)
+    return [Counts(*counts_3) for counts_3 in counts_C3.tolist()]
 
 
 def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
@@ -260,8 +265,7 @@ def chosen_constant(score: str, labels: NDArray[np.integer]) -> dict[str, float]
     >>> chosen_constant("accuracy", np.array([1, 0, 0, 0])), chosen_constant("recall", np.array([1, 0, 0, 0]))
     ({'constant_accuracy': 0.75}, {'constant_recall': 1.0})
     """
-    found = [binary_scores(np.full(len(labels), always), labels, 0.5) for always in (0.0, 1.0)]
-    num_positive = int((labels == 1).sum())
-    found.append(chosen_f_beta(score, Counts(tp=num_positive, fp=len(labels) - num_positive)))
+    found = [binary_scores(np.full(len(labels), always), labels) for always in (0.0, 1.0)]
+    found.append(chosen_f_beta(score, _all_positive(labels)))
     values = [each[score] for each in found if score in each]
     return {f"constant_{score}": max(values)} if values else {}

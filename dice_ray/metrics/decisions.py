@@ -57,7 +57,8 @@ class FittedDecision:
         """What is stored beside the scores: the numbers, without those of single classes."""
         numbers = {name: value for name, value in self.tuned.items() if ":" not in name}
         if "threshold" in self.tuned:
-            numbers |= {} if self.support is None else {"threshold_support": float(self.support)}
+            if self.support is not None:
+                numbers["threshold_support"] = float(self.support)
             numbers["threshold_used"] = self.used["threshold"]
         return numbers
 

@@ -53,7 +53,7 @@ def untuned_metrics(
     if not decider.has_positive:
         return of_all_classes | f1_by_name(of_each) | {"roc_auc": macro_roc_auc(probabilities_NC, gold_NC)} | loss
     return {
-        **binary_scores(probabilities_NC[:, 1], labels_N, 0.5),
+        **binary_scores(probabilities_NC[:, 1], labels_N),
         **of_all_classes,
         **loss,
         "constant_f1": constant_f1(labels_N),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss} for loss in ("cross_entropy", "dice", "self_adjusting_dice")
-} | {name: arms.ARMS[name] for name in ("paper_dl", "paper_dsc")}
+ARMS = arms.losses("cross_entropy", "dice", "self_adjusting_dice") | {
+    name: arms.ARMS[name] for name in ("paper_dl", "paper_dsc")
+}
 BASELINE = "cross_entropy"
 DATA = ("sst2", "sst5")

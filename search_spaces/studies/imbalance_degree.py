@@ -6,9 +6,9 @@ from typing import Any
 
 from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss} for loss in ("cross_entropy", "focal", "dice", "self_adjusting_dice")
-} | {name: arms.ARMS[name] for name in ("paper_dl", "paper_dsc")}
+ARMS = arms.losses("cross_entropy", "focal", "dice", "self_adjusting_dice") | {
+    name: arms.ARMS[name] for name in ("paper_dl", "paper_dsc")
+}
 BASELINE = "cross_entropy"
 VARIANTS: dict[str, dict[str, Any]] = {
     "original": {"data.imbalance": "none"},

@@ -6,19 +6,10 @@ data.imbalance.ratio.size=3000`, the sets are smaller than the training split: t
 
 from __future__ import annotations
 
-from typing import Any
+from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss}
-    for loss in (
-        "cross_entropy",
-        "weighted_cross_entropy",
-        "focal",
-        "dice",
-        "self_adjusting_dice",
-        "logit_adjusted",
-        "dice_ce",
-    )
-}
+ARMS = arms.losses(
+    "cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "logit_adjusted", "dice_ce"
+)
 BASELINE = "cross_entropy"
 VARIANTS = {f"1:{negatives}": {"data.imbalance.ratio.negatives": negatives} for negatives in (1, 10, 30, 100)}

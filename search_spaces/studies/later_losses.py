@@ -6,21 +6,18 @@ does not support the link and the classes of its task.
 
 from __future__ import annotations
 
-from typing import Any
+from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss}
-    for loss in (
-        "cross_entropy",
-        "weighted_cross_entropy",
-        "vector_scaling",
-        "ldam",
-        "majority_or_minority",
-        "poly",
-        "distribution_balanced",
-        "listwise",
-    )
-} | {
+ARMS = arms.losses(
+    "cross_entropy",
+    "weighted_cross_entropy",
+    "vector_scaling",
+    "ldam",
+    "majority_or_minority",
+    "poly",
+    "distribution_balanced",
+    "listwise",
+) | {
     "LDAM-DRW": {"loss": "ldam", "loss.ldam.weighting": "effective_number", "loss.ldam.reweight_after": 0.8},
     "label smoothing": {"loss": "cross_entropy", "loss.cross_entropy.label_smoothing": 0.1},
 }

@@ -5,23 +5,12 @@ All losses are run with the same random draws from the space of the optimizer; e
 
 from __future__ import annotations
 
-from typing import Any
-
-from search_spaces import loss_tuning
+from search_spaces import arms, loss_tuning
 from search_spaces.optimizer_tuning import optimizer_tuning
 
-_LOSSES = (
-    "cross_entropy",
-    "weighted_cross_entropy",
-    "focal",
-    "dice",
-    "self_adjusting_dice",
-    "vector_scaling",
-    "ldam",
-    "poly",
+ARMS = arms.losses(
+    "cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "vector_scaling", "ldam", "poly"
 )
-
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES}
 BASELINE = "cross_entropy"
 SPACE = optimizer_tuning
-SPACES = {loss: loss_tuning.LOSSES[loss] for loss in _LOSSES}
+SPACES = {loss: loss_tuning.LOSSES[loss] for loss in ARMS}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from search_spaces import arms
 
 _LOSSES = (
@@ -18,5 +16,5 @@ _LOSSES = (
     "asymmetric",
 )
 """`later_losses` has the others. A study leaves out those that do not support the link of its task."""
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | arms.ARMS
+ARMS = arms.losses(*_LOSSES) | arms.ARMS
 BASELINE = "cross_entropy"

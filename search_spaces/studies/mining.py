@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+
+from search_spaces import arms
 
 _LOSSES = ("cross_entropy", "self_adjusting_dice")
 
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in _LOSSES} | {
+ARMS = arms.losses(*_LOSSES) | {
     f"{loss}, {ratio} hard negatives": {"loss": loss, "mining.ratio": ratio}
     for loss, ratio in product(_LOSSES, (10, 3, 1))
 }

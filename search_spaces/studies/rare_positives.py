@@ -6,8 +6,8 @@ cross-entropy has 69, as much as the others, and as a perfect model: what the we
 
 from __future__ import annotations
 
-from typing import Any
+from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in ("cross_entropy", "weighted_cross_entropy", "dice")}
+ARMS = arms.losses("cross_entropy", "weighted_cross_entropy", "dice")
 BASELINE = "cross_entropy"
 DATA = ("synthetic_rare",)

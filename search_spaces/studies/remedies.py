@@ -11,6 +11,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from search_spaces import arms
+
 _HALF = {"data.batches.positive_share": 0.5}
 _UNDERSAMPLED = {"data.batches.undersampling": "each_epoch", "data.batches.undersampling.each_epoch.negatives": 3.0}
 _CORRECTED = {"data.batches.correct_prior": True}
@@ -21,8 +23,8 @@ _BATCHES: dict[str, dict[str, Any]] = {
 }
 _LOSSES = ("cross_entropy", "weighted_cross_entropy", "dice", "vector_scaling")
 
-ARMS: dict[str, dict[str, Any]] = (
-    {loss: {"loss": loss} for loss in _LOSSES}
+ARMS = (
+    arms.losses(*_LOSSES)
     | {f"{loss}, {name}": {"loss": loss, **_BATCHES[name]} for loss, name in product(_LOSSES, _BATCHES)}
     | {
         "cross_entropy, undersampled, corrected": {"loss": "cross_entropy", **_UNDERSAMPLED, **_CORRECTED},

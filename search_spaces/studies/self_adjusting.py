@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
+
+from search_spaces import arms
 
 _FACTORS = {"decay 0": {"decay": 0.0}} | {
     f"decay {decay} {gradient}": {"decay": decay, "decay_gradient": gradient}
     for decay, gradient in product((0.01, 0.1, 1.0), ("full", "stopped"))
 }
-ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
+ARMS = arms.losses("cross_entropy") | {
     f"{factor}, {scope}, gamma {gamma}": {
         f"loss.self_adjusting_dice.{key}": value
         for key, value in {**_FACTORS[factor], "scope": scope, "gamma": gamma}.items()

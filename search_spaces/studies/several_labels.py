@@ -5,20 +5,11 @@ The thresholds of each run are fitted on dev, one for each label with enough pos
 
 from __future__ import annotations
 
-from typing import Any
+from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss}
-    for loss in (
-        "cross_entropy",
-        "weighted_cross_entropy",
-        "focal",
-        "asymmetric",
-        "distribution_balanced",
-        "dice",
-        "vector_scaling",
-    )
-} | {
+ARMS = arms.losses(
+    "cross_entropy", "weighted_cross_entropy", "focal", "asymmetric", "distribution_balanced", "dice", "vector_scaling"
+) | {
     "cross_entropy, prior bias": {"loss": "cross_entropy", "model.head_bias": "prior"},
     "weighted_cross_entropy, per label": {
         "loss": "weighted_cross_entropy",

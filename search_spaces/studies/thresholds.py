@@ -9,18 +9,16 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-_CONTROLS = {"prior bias": {"model.head_bias": "prior"}, "oversampling": {"data.oversampling": "balanced"}}
+_PRIOR, _OVERSAMPLED = {"model.head_bias": "prior"}, {"data.oversampling": "balanced"}
+_CONTROLS: dict[str, dict[str, Any]] = {
+    "": {},
+    ", oversampling": _OVERSAMPLED,
+    ", prior bias": _PRIOR,
+    ", prior bias, oversampling": _PRIOR | _OVERSAMPLED,
+}
 
 ARMS: dict[str, dict[str, Any]] = {
-    ", ".join([loss, *(name for name, is_on in zip(_CONTROLS, chosen, strict=True) if is_on)]): {
-        "loss": loss,
-        **{
-            path: value
-            for settings, is_on in zip(_CONTROLS.values(), chosen, strict=True)
-            if is_on
-            for path, value in settings.items()
-        },
-    }
-    for loss, chosen in product(("cross_entropy", "self_adjusting_dice"), product((False, True), repeat=2))
+    f"{loss}{name}": {"loss": loss, **settings}
+    for loss, (name, settings) in product(("cross_entropy", "self_adjusting_dice"), _CONTROLS.items())
 }
 BASELINE = "cross_entropy"

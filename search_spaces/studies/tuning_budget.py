@@ -5,12 +5,9 @@ The tuning is replicated with the losses, so that a difference is not that of tw
 
 from __future__ import annotations
 
-from typing import Any
-
+from search_spaces import arms
 from search_spaces.optimizer_tuning import optimizer_tuning
 
-ARMS: dict[str, dict[str, Any]] = {
-    loss: {"loss": loss} for loss in ("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
-}
+ARMS = arms.losses("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
 BASELINE = "cross_entropy"
 SPACE = optimizer_tuning

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from search_spaces import arms
 
-ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
+ARMS = arms.losses("cross_entropy") | {
     f"{name} {tenths / 10}": {**settings, "loss.tversky.alpha": tenths / 10}
     for name, settings in (("paper_tl", arms.ARMS["paper_tl"]), ("tversky", {"loss": "tversky"}))
     for tenths in range(1, 10)

@@ -93,12 +93,12 @@ def test_every_problem_names_its_layer() -> None:
 )
 def test_an_assignment_that_is_malformed_or_too_large_is_one_short_error(assignment: str, message: str) -> None:
     """Most were a traceback, or a message of megabytes after many seconds."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ConfigError) as raised:
         resolve([PRESET, set_layer([assignment])])
     assert message in str(raised.value)
     assert len(str(raised.value)) < 1000
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_a_preset_that_holds_no_sections_or_is_too_large_or_deep_is_an_error(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_calibration_improves_what_it_was_not_fitted_on_and_is_stored(
     before, after = (log_loss(each, members_NC, exclusive=exclusive) for each in (probabilities_NC, calibrated_NC))
     assert after < 0.75 * before
     before, after = (
-        binary_scores(each[:, 1], members_NC[:, 1].astype(int), 0.5)["calibration_error"]
+        binary_scores(each[:, 1], members_NC[:, 1].astype(int))["calibration_error"]
         for each in (probabilities_NC, calibrated_NC)
     )
     assert after < before / 2

@@ -18,20 +18,8 @@ from dice_ray.config.checks import check_data
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
 from dice_ray.metrics.catalogue import _LONGEST_LABEL, Metric, best_evaluation, metric, metric_name_part, scores_of
-from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.tasks.text_classification import SentencePairConfig, TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
-
-
-def test_the_scores_of_classes_are_those_of_scikit_learn() -> None:
-    draw = np.random.default_rng(0)
-    probabilities_NC = draw.dirichlet([1, 1, 1], 60).round(1)
-    probabilities_NC /= probabilities_NC.sum(1, keepdims=True)
-    labels, predicted = draw.integers(0, 3, 60), probabilities_NC.argmax(1)
-    found = class_scores(confusion(labels, predicted, 3))["balanced_accuracy"]
-    assert found == pytest.approx(reference.balanced_accuracy_score(labels, predicted))
-    expected = reference.roc_auc_score(labels, probabilities_NC, multi_class="ovr")
-    assert macro_roc_auc(probabilities_NC, labels[:, None] == np.arange(3)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +143,6 @@ def test_long_labels_are_cut_and_stay_different(letter: str) -> None:
     parts = [metric_name_part(label) for label in labels]
     assert len(set(parts)) == 2
     assert max(map(len, parts)) <= _LONGEST_LABEL
-
-
-def test_every_metric_that_a_task_can_choose_has_its_limits() -> None:
-    """A built-in metric that is missing would have a plain interval, [-76.76, 210.09] %."""
-    for name in {*scores_of("positive"), *scores_of("classes"), *scores_of("labels"), "f2", "f0.5"}:
-        assert metric(name).limits == metric(f"test/{name}").limits == (-1 if name == "mcc" else 0, 1)
-    assert {metric(name).limits for name in ("saved", "f", "fx", "f1_a", "test/mcc_of_two")} == {(-math.inf, math.inf)}
 
 
 def test_limits_and_direction_of_the_metrics_of_every_task() -> None:

@@ -19,6 +19,7 @@ from dice_ray.metrics.classification import (
     class_scores,
     confusion,
     constant_f1,
+    macro_roc_auc,
 )
 
 Floats = NDArray[np.float64]
@@ -34,11 +35,11 @@ def predictions(draw: st.DrawFn) -> tuple[Floats, Labels]:
 
 
 @pytest.mark.filterwarnings("ignore:A single label:UserWarning")
-@given(predictions(), st.floats(0, 1))
-def test_scores_are_those_of_scikit_learn(given: tuple[Floats, Labels], threshold: float) -> None:
+@given(predictions())
+def test_scores_are_those_of_scikit_learn(given: tuple[Floats, Labels]) -> None:
     probabilities, labels = given
-    predicted = (probabilities > threshold).astype(int)
-    found = binary_scores(probabilities, labels, threshold)
+    predicted = (probabilities > 0.5).astype(int)
+    found = binary_scores(probabilities, labels)
     precision, recall, f1, _ = reference.precision_recall_fscore_support(
         labels, predicted, average="binary", zero_division=0
     )
@@ -100,7 +101,7 @@ def test_counts_add_up_before_any_ratio(parts: list[tuple[int, int, int]]) -> No
 
 def test_no_items_score_zero() -> None:
     nothing = np.array([])
-    scores = binary_scores(nothing, nothing.astype(int), 0.5)
+    scores = binary_scores(nothing, nothing.astype(int))
     assert set(scores.values()) == {0.0}
 
 
@@ -119,3 +120,12 @@ def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[
             "mcc": mcc,
         }
     )
+
+
+def test_the_macro_area_is_that_of_scikit_learn() -> None:
+    draw = np.random.default_rng(0)
+    probabilities_NC = draw.dirichlet([1, 1, 1], 60).round(1)
+    probabilities_NC /= probabilities_NC.sum(1, keepdims=True)
+    labels = draw.integers(0, 3, 60)
+    expected = reference.roc_auc_score(labels, probabilities_NC, multi_class="ovr")
+    assert macro_roc_auc(probabilities_NC, labels[:, None] == np.arange(3)) == pytest.approx(expected)
