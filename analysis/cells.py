@@ -1,4 +1,4 @@
-"""The cells of a study by arm and seed: the one that counts, its and its scores and test items."""
+"""The cells of a study: the one that counts of each arm and seed, and the scores and test items of each arm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def scores_by_arm(
     items: Mapping[str, pd.DataFrame],
     suffix: str,
     looks: tuple[int, ...],
-    costs: tuple[float, float] | None = None,
+    costs: tuple[float, float] | None,
 ) -> tuple[dict[str, ArmScores], str]:
     """The plain or tuned scores by the arm's name, and the reason why their items are not known, if they are not.
 
@@ -36,17 +36,17 @@ def scores_by_arm(
     values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
     ratio, known_metric = test_per_train(cells), catalogue.metric(metric)
-    has_ended = states(cells) != "unfinished"
     if metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "", metric, costs)
     else:
         known = ItemParts({}, "the score is not on the test split")
     rows, seeds = {}, [int(seed) for seed in cells["seed"].dropna().unique()]
-    for name, runs in cells.groupby("arm"):
+    facts = cells[["id", "arm", "seed"]].assign(score=values, has_ended=states(cells) != "unfinished")
+    for name, runs in facts.groupby("arm"):
         is_fixed = bool(runs["seed"].isna().all())
         if is_fixed:  # one run, which stands beside each seed of the others
             runs = runs.loc[runs.index.repeat(len(seeds))].assign(seed=seeds)
-        scored = by_seed(values[runs.index], runs["seed"])
+        scored = by_seed(runs["score"], runs["seed"])
         parts = {
             int(seed): known.parts[id_]
             for id_, seed in zip(runs["id"], runs["seed"], strict=True)
@@ -61,7 +61,7 @@ def scores_by_arm(
                 known_metric.limits,
                 known_metric.is_minimised,
                 looks,
-                frozenset(runs["seed"][has_ended[runs.index].to_numpy()]),
+                frozenset(runs.loc[runs["has_ended"], "seed"]),
                 is_fixed,
             )
     return rows, known.why_not

@@ -268,11 +268,17 @@ def compare(
     reference = primary.get(baseline, absent)
     if declared.compared_by:
         why_not = "the test items of these runs are not known"
+    # Few columns: those of all settings and metrics would be copied with the rows of each arm.
+    runs = once[["arm", "seed"]].assign(
+        has_ended=states(once) != "unfinished",
+        is_collapsed=collapsed(once, metric),
+        area=unfailed(once, schema.pr_auc_metric(metric)),
+    )
     of_collapsed: Mapping[str, Set[int]] = {}
     if not is_tuned and catalogue.metric(metric).needs_threshold:
-        of_collapsed = {str(arm): set(runs["seed"]) for arm, runs in once[collapsed(once, metric)].groupby("arm")}
-    arms = _corrected([_arm(row, reference, once, metric, of_collapsed) for row in primary.values()])
-    others = _corrected([_arm(row, other.get(baseline, absent), once, metric, {}) for row in other.values()])
+        of_collapsed = {str(arm): set(seeds) for arm, seeds in runs[runs["is_collapsed"]].groupby("arm")["seed"]}
+    arms = _corrected([_arm(row, reference, runs, metric, of_collapsed) for row in primary.values()])
+    others = _corrected([_arm(row, other.get(baseline, absent), runs, metric, {}) for row in other.values()])
     for arm in others:
         difference = arm.difference and arm.difference.untested
         arms.append(replace(arm, is_primary=False, difference=difference, new_data=None))
@@ -309,7 +315,7 @@ def compare(
         test_per_train=ratio,
         why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
         num_replaced=len(cells) - len(latest),
-        controls=tuple(_control(str(arm), reference, runs["seed"], values[runs.index]) for (_, arm), runs in controls),
+        controls=tuple(_control(str(arm), reference, each["seed"], values[each.index]) for (_, arm), each in controls),
         better_untuned=tuple(arm.arm for arm in others if is_tuned and arm.decisive and arm.decisive.is_ahead),
         num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
@@ -318,7 +324,7 @@ def compare(
 def _arm(
     row: ArmScores,
     baseline: ArmScores,
-    cells: pd.DataFrame,
+    runs: pd.DataFrame,
     metric: str,
     of_collapsed: Mapping[str, Set[int]],
 ) -> Arm:
@@ -327,9 +333,8 @@ def _arm(
     The seeds of `of_collapsed`, with which an arm collapsed, are judged apart from the scores of the others: one
     collapse makes the spread so large that a t test over all seeds shows nothing.
     """
-    runs = cells[cells["arm"] == row.arm]
-    has_ended = states(runs) != "unfinished"
-    failed = 0 if row.is_fixed else int((has_ended & ~runs["seed"].isin(row.scores)).sum())
+    runs = runs[runs["arm"] == row.arm]
+    failed = 0 if row.is_fixed else int((runs["has_ended"] & ~runs["seed"].isin(row.scores)).sum())
     arm = Arm(row.name, row.interval, failed=failed, is_fixed=row.is_fixed)
     if row.arm != baseline.arm:
         mine, its = of_collapsed.get(row.arm, set()), of_collapsed.get(baseline.arm, set())
@@ -352,8 +357,8 @@ def _arm(
         )
     # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
     if not arm.is_tuned:
-        area = unfailed(runs, schema.pr_auc_metric(metric)).dropna().tolist()
-        num_collapsed = int(collapsed(runs, metric).sum()) if catalogue.metric(metric).needs_threshold else None
+        area = runs["area"].dropna().tolist()
+        num_collapsed = int(runs["is_collapsed"].sum()) if catalogue.metric(metric).needs_threshold else None
         arm = replace(arm, pr_auc=t_interval(area, row.test_per_train) if area else None, collapsed=num_collapsed)
     return arm
 

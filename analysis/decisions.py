@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -107,12 +108,9 @@ class DecisionFacts:
 
 def _settings(cells: pd.DataFrame) -> Mapping[str, str]:
     """The parameters of the decision that are the same for all cells, by their path below `task.NAME.decision`."""
-    params = all_params(cells)
-    return {
-        path: str(values.iloc[0])
-        for name in params
-        for task, is_decision, path in [str(name).partition(".decision")]
-        if is_decision and task.startswith("task.") and path[:1] in ("", ".")
-        for values in [params[name].dropna()]
-        if values.nunique() == 1
-    }
+    settings = {}
+    for name, values in all_params(cells).items():
+        found = re.fullmatch(r"task\..*?\.decision(|\..*)", str(name))
+        if found and values.nunique() == 1:
+            settings[found[1]] = str(values.dropna().iloc[0])
+    return settings

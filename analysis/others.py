@@ -15,7 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.cells import latest_cells
-from analysis.frames import Findings
+from analysis.frames import Findings, all_params
 from dice_ray.errors import InputError, UnknownNameError, counted, shown
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -344,16 +344,16 @@ def _differing(cells: pd.DataFrame) -> list[str]:
 
     A setting that only one arm has is its own, as gamma is of one loss; and one of a new value in most runs names runs.
     """
-    prefix, found = schema.param_column(""), []
-    for column in (each for each in map(str, cells) if each.startswith(prefix)):
-        name, values = column.removeprefix(prefix), cells[column].mask(cells[column].str.lower().isin(_MISSING))
-        by_arm = {str(arm): set(of.dropna()) for arm, of in values.groupby(cells["arm"])}
-        held = {arm: of for arm, of in by_arm.items() if of}
-        if len(held) < 2 or len({frozenset(of) for of in held.values()}) == 1 or _IGNORED.fullmatch(name.lower()):
+    found = []
+    for name, stored in all_params(cells).items():
+        values = stored.mask(stored.str.lower().isin(_MISSING)).dropna()
+        by_arm = {str(arm): set(of) for arm, of in values.groupby(cells["arm"])}
+        is_same = len({frozenset(of) for of in by_arm.values()}) == 1
+        if len(by_arm) < 2 or is_same or _IGNORED.fullmatch(str(name).lower()):
             continue
-        is_label = all(arm.lower() in value.lower() for arm, of in held.items() for value in of)
-        if not is_label and 2 * values.nunique() <= values.count():
-            found.append(name)
+        is_label = all(arm.lower() in value.lower() for arm, of in by_arm.items() for value in of)
+        if not is_label and 2 * values.nunique() <= len(values):
+            found.append(str(name))
     return found
 
 
@@ -386,9 +386,8 @@ def _faults(cells: pd.DataFrame, metric: str, baseline: str, names: pd.Series[An
     repeated = scored[scored.duplicated(["arm", "seed"], keep=False)]
     if len(repeated):
         pairs = [f"{arm} with seed {names[where.index[0]]}" for (arm, _), where in repeated.groupby(["arm", "seed"])]
-        params = [each for each in map(str, cells) if each.startswith(schema.param_column(""))]
-        varies = repeated.groupby(["arm", "seed"])[params].nunique().gt(1).any()
-        differ = [_short(each) for each in params if varies[each] and not _IGNORED.fullmatch(_short(each).lower())]
+        varies = all_params(repeated).groupby([repeated["arm"], repeated["seed"]]).nunique().gt(1).any()
+        differ = [name for name in map(str, varies[varies].index) if not _IGNORED.fullmatch(name.lower())]
         advice = f" They differ in {_listed(differ)}: --by or --where separates them." if differ else ""
         yield f"{on}Repeated: {_listed(pairs)}; of each the latest run with a score counts.{advice}"
     seeds = {str(arm): set(of) for arm, of in scored.groupby("arm")["seed"]}

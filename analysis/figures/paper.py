@@ -43,7 +43,7 @@ class _Figure1(Figure):
         left.set_ylabel("dL/dp")
 
 
-def figure_1(points: int = 199) -> _Figure1:
+def figure_1() -> _Figure1:
     """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each for one item."""
     from dice_ray.losses import (  # importing torch takes seconds, and most reports do not have this figure
         DiceConfig,
@@ -63,12 +63,12 @@ def figure_1(points: int = 199) -> _Figure1:
     ]
     dsc = SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
     stopped = dsc.model_copy(update={"decay_gradient": "stopped"})
-    shared = tuple(_derivative(name, loss, points) for name, loss in others)
+    shared = tuple(_derivative(name, loss) for name, loss in others)
     return _Figure1(
         "figure_1",
         "The paper's Figure 1 and its correction",
-        (*shared, _derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),
-        (*shared, _derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"), points)),
+        (*shared, _derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"))),
+        (*shared, _derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"))),
     )
 
 
@@ -78,13 +78,13 @@ def signs_of_dsc(findings: Findings) -> list[Figure]:
     return [figure_1()] if has_dsc and on_paper_data(findings) else []
 
 
-def _derivative(name: str, loss: Loss, points: int) -> Line:
+def _derivative(name: str, loss: Loss) -> Line:
     """dL/dp = dL/dz / (p (1-p)) of a positive item, at evenly spaced p between 0 and 1."""
     import torch
 
-    p_N = torch.arange(1, points + 1, dtype=torch.float64) / (points + 1)
+    p_N = torch.arange(1, 200, dtype=torch.float64) / 200
     logits_N = torch.logit(p_N).requires_grad_()
-    total = loss.statistics(logits_N, torch.ones(points, dtype=torch.long))[0]
+    total = loss.statistics(logits_N, torch.ones(len(p_N), dtype=torch.long))[0]
     (grad_N,) = torch.autograd.grad(total, logits_N)
     return Line(name, tuple(p_N.tolist()), tuple((grad_N / (p_N * (1 - p_N))).tolist()))
 

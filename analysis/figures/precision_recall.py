@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import Comparison, comparisons
-from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, label_in, looks_of, on_hover
 from analysis.formats import PERCENT, named, on_place
 from analysis.frames import Findings, collapsed, metric_values, scores, test_per_train, unfailed
 from analysis.statistics.intervals import Interval, t_interval
@@ -91,8 +91,8 @@ class _PrecisionRecallCurves(Figure):
             on_hover(drawn, f"{curve.arm}, PR-AUC {PERCENT.show(curve.pr_auc)} %")
         axes.axhline(self.positives, color=QUIET, lw=0.8, ls=":")
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
-        label_score(axes.xaxis, "recall", [1.0])
-        label_score(axes.yaxis, "precision", [1.0])
+        label_in(PERCENT, axes.xaxis, "recall")
+        label_in(PERCENT, axes.yaxis, "precision")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
@@ -240,9 +240,8 @@ class _Plane(Figure):
         f1_PR = 2 * recall_PR * precision_PR / (recall_PR + precision_PR)
         lines = axes.contour(recall_R, precision_P, f1_PR, 6, colors=QUIET, linewidths=0.5, alpha=0.7, zorder=1)
         axes.clabel(lines, fmt=lambda f1: f"F1 {100 * f1:.3g}", fontsize=6.5)
-        # Precision and recall are shares whatever the study's metric is: 1.0 stands for their scale.
-        label_score(axes.xaxis, "recall", [1.0])
-        label_score(axes.yaxis, "precision", [1.0])
+        label_in(PERCENT, axes.xaxis, "recall")
+        label_in(PERCENT, axes.yaxis, "precision")
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 

@@ -66,13 +66,13 @@ class _Reliability(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         every = panels_of(canvas, len(self.arms), _COLUMNS, sharex=True)
+        labels = [f"{100 * tick:g}" for tick in _TICKS]
         for axes, (before, after) in zip(every, self.arms, strict=True):
             axes.plot([0, 1], [0, 1], color=QUIET, lw=0.8, ls=":")
             _draw(axes, before, color=COLORS[0], marker="o")
             if after:
                 _draw(axes, after, color=COLORS[1], marker="s", markerfacecolor="none")
             axes.set_title(before.name, fontsize=7)
-            labels = [f"{100 * tick:g}" for tick in _TICKS]
             axes.set_xscale("function", functions=(_stretched, _unstretched))
             axes.set_yscale("function", functions=(_stretched, _unstretched))
             axes.set_xticks(_TICKS, labels, fontsize=6)

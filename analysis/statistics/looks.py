@@ -63,10 +63,6 @@ class Looks:
             return _level_of_e_value(self.reached, alpha)
         return _levels(self.seeds, self.reached, alpha)[-1]
 
-    def last_level(self, alpha: float) -> float:
-        """The same at the last declared look."""
-        return _levels(self.seeds, self.seeds[-1], alpha)[-1]
-
     def overall(self, p: float) -> float:
         """The smallest level of all looks at which the t test at this look, with this p value, is significant."""
         from scipy import optimize
@@ -116,7 +112,6 @@ def _levels(looks: tuple[int, ...], last: int, alpha: float) -> tuple[float, ...
     for before, after, before_spent, now in zip(looks, looks[1:], spent, spent[1:], strict=False):
         step = _Step.of(before, after)
         mass_K = weight_K * density_K
-
         excess = partial(_excess, step, theta_K, mass_K, after, now - before_spent)
         # More than this look spends alone, and at most what all looks so far spend.
         lowest, highest = math.log(now - before_spent), math.log(now)

@@ -85,7 +85,7 @@ def is_futile(difference: Difference, num_tests: int = 1) -> bool:
         return False
     num, most = difference.interval.num, looks.seeds[-1]
     variance = difference.errors[-1].size ** 2 * num
-    level = looks.last_level(ALPHA / num_tests)
+    level = Looks(looks.seeds, most).level(ALPHA / num_tests)
     needed = -float(special.ndtri(level / 2)) * math.sqrt(variance / most + difference.item_variance)
     # Given the mean so far, the mean at the end varies by the seeds that are left.
     rest = math.sqrt(variance * max(most - num, 1)) / most
@@ -113,17 +113,17 @@ def expected_runs(looks: Sequence[int], num_arms: int, lead: float) -> float:
     found_DAS = (noise[:, 1:] - noise[:, :1]) / math.sqrt(2)
     found_DAS[:, 0] += lead
     is_open_DA, num_claimed_D, runs = np.ones(found_DAS.shape[:2], bool), np.zeros(500, int), 0.0
+    last = special.ndtri(1 - Looks(tuple(looks), looks[-1]).level(ALPHA / num_arms) / 2)
     for before, num in pairwise((0, *looks)):
         runs += (num - before) * float((is_open_DA.sum(1) + is_open_DA.any(1)).mean())
         t_DA = np.abs(found_DAS[..., :num].mean(-1)) / found_DAS[..., :num].std(-1, ddof=1) * math.sqrt(num)
+        levels = [Looks(tuple(looks), num).level(ALPHA / left) for left in range(num_arms, 0, -1)]
+        bounds = special.stdtrit(num - 1, 1 - np.array([*levels, 0.0]) / 2)
         for _ in range(num_arms):
-            levels = [Looks(tuple(looks), num).level(ALPHA / left) for left in range(num_arms, 0, -1)]
-            bound_D = special.stdtrit(num - 1, 1 - np.array([*levels, 0.0]) / 2)[num_claimed_D]
-            claimed_DA = is_open_DA & (t_DA >= bound_D[:, None])
+            claimed_DA = is_open_DA & (t_DA >= bounds[num_claimed_D, None])
             is_open_DA &= ~claimed_DA
             num_claimed_D = num_claimed_D + claimed_DA.sum(1)
         share = num / looks[-1]
-        last = special.ndtri(1 - Looks(tuple(looks), looks[-1]).level(ALPHA / num_arms) / 2)
         if share < 1:
             is_open_DA &= special.ndtr((t_DA / math.sqrt(share) - last) / math.sqrt(1 - share)) >= _FUTILE
     return runs

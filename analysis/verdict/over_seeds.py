@@ -33,8 +33,12 @@ def over_seeds(made: Decision) -> Verdict:
         use += " (the settings that its search found, not the loss)" * one_search
         use += " (no evidence about its loss: the control failed)" * is_flawed
         use += " (with its other settings)" * bool(differing)
-    scores = ((arm.name, {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}) for arm in arms)
-    metrics = {(f"{comparison.metric}{part}", name): value for name, parts in scores for part, value in parts.items()}
+    metrics = {
+        (f"{comparison.metric}{part}", arm.name): value
+        for arm in arms
+        for part, value in (("", arm.score.mean), ("_low", arm.score.low), ("_high", arm.score.high))
+        if not math.isnan(value)
+    }
     best = comparison.best if made.outcome == "winner" else None
     # The warnings stand in the headline, so that no list of headlines shows the outcome without them.
     in_card = (
@@ -59,8 +63,8 @@ def over_seeds(made: Decision) -> Verdict:
             "certainty": _certainty(made) if made.standings else "",
             "control": "; ".join(_controls(comparison)),
         },
-        metrics={name: value for name, value in metrics.items() if not math.isnan(value)},
-        best=(best.name, next(float(arm.score.mean) for arm in arms if arm.name == best.name)) if best else None,
+        metrics=metrics,
+        best=(best.name, metrics[comparison.metric, best.name]) if best else None,
         more=made.more,
         settle="no number of seeds: more test items, or runs that differ less from seed to seed"
         if made.is_beyond_seeds

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analysis.comparison import comparisons
-from analysis.figures.differences import _critical_difference, _Forest, _Ranks, forests, ranks
+from analysis.figures.differences import _critical_difference, _Forest, _Ranks, forests, ranks, ranks_of
 from analysis.report import side_by_side
 from analysis.tables.study import comparison
 from tests.analysis.frames import study
@@ -120,17 +120,13 @@ def test_studies_side_by_side_are_ranked_together() -> None:
     made = side_by_side({data: study(on(data)) for data in "abcdef"})
     assert made.figures[0].name == "ranks"
     assert made.figures[0].alt == "Mean ranks over data sets: dice 1.00; focal 2.00; plain 3.00."
-    apart = [
-        {data: study(scored(data, plain=0.44, dice=0.5)), f"{data} again": study(scored(data, plain=0.53, focal=0.52))}
-        for data in "abcdef"
-    ]
-    names = {
-        figure.name for figure in side_by_side({name: each for pair in apart for name, each in pair.items()}).figures
-    }
-    assert "ranks" not in names, "dice and focal are in no study together: the baseline's mean was that of both studies"
+    of_dice = [study(scored(data, plain=0.44, dice=0.5)) for data in "abcdef"]
+    of_focal = [study(scored(data, plain=0.53, focal=0.52)) for data in "abcdef"]
+    compared = [each for findings in (*of_dice, *of_focal) for each in comparisons(findings)]
+    assert not ranks_of(compared), "dice and focal are in no study together: the baseline's mean was that of all"
     by_mcc = [{name.replace("f1", "mcc"): value for name, value in cell.items()} for cell in on("a")]
-    studies = {data: study(on(data)) for data in "abcdef"} | {"again": study(by_mcc, metric="test/mcc")}
-    assert "ranks" not in {figure.name for figure in side_by_side(studies).figures}, "F1 and MCC have no mean"
+    studies = [*(study(on(data)) for data in "abcdef"), study(by_mcc, metric="test/mcc")]
+    assert not ranks_of([each for findings in studies for each in comparisons(findings)]), "F1 and MCC have no mean"
 
 
 def test_bars_join_the_longest_rows_that_are_not_told_apart() -> None:

@@ -11,7 +11,7 @@ from tests.analysis.cells import study
 
 
 def test_the_derivatives_are_those_of_the_formulas() -> None:
-    figure = figure_1(points=99)
+    figure = figure_1()
     published, corrected = ({curve.name: curve for curve in curves} for curves in (figure.published, figure.corrected))
     p = np.array(published["DL"].x)
     u = p * (1 - p)
@@ -28,7 +28,7 @@ def test_the_derivatives_are_those_of_the_formulas() -> None:
 
 
 def test_dsc_turns_over_at_one_half_and_its_correction_nowhere() -> None:
-    figure = figure_1(points=99)
+    figure = figure_1()
     dsc, stopped = figure.published[-1], figure.corrected[-1]
     assert [value > 0 for value in dsc.y] == [p > 0.5 for p in dsc.x]
     assert max(stopped.y) < 0

@@ -142,8 +142,8 @@ COUNTS = {
 }
 
 
-def findings(frame: pd.DataFrame, num_items: int) -> Findings:
-    files = {"test/classes.csv": COUNTS, "test/items.csv": items(dict.fromkeys(COUNTS, np.ones(num_items, bool)))}
+def findings(frame: pd.DataFrame, num_items: int, classes: Mapping[str, str] = COUNTS) -> Findings:
+    files = {"test/classes.csv": classes, "test/items.csv": items(dict.fromkeys(COUNTS, np.ones(num_items, bool)))}
     return Findings(
         frame, lambda runs, file: {id_: files[file][id_] for id_ in runs["id"] if id_ in files.get(file, {})}
     )
@@ -175,19 +175,13 @@ def test_seeds_with_test_splits_of_their_own_have_wider_intervals_and_their_mean
 
 
 def test_a_constant_predictor_where_each_item_has_one_class() -> None:
-    CLASSES_OF_ONE = dict.fromkeys(COUNTS, "class,support,tp,fp,fn\nO,6,5,2,1\nrare,2,0,1,2\n")
     frame = study(F1)
-    files = {"test/classes.csv": CLASSES_OF_ONE, "test/items.csv": items(dict.fromkeys(COUNTS, np.ones(8, bool)))}
-    (table,) = by_class(
-        Findings(frame, lambda runs, file: {i: files[file][i] for i in runs["id"] if i in files.get(file, {})})
-    )
+    (table,) = by_class(findings(frame, 8, dict.fromkeys(COUNTS, COUNTS["cross_entropy-0"])))
     assert table.shown["constant predictor"].tolist() == [f"{100 * 4 / 10:.2f}", f"{100 * 12 / 14:.2f}"]
     (spans,) = by_class(findings(frame, 9))
     assert "constant predictor" not in spans.shown
-    files["test/classes.csv"] = COUNTS | {"dice-1": "class,support,tp,fp,fn\nO,6,6,0,0\nrare,2,2,1,0\n"}
-    (by_chance,) = by_class(
-        Findings(frame, lambda runs, file: {i: files[file][i] for i in runs["id"] if i in files.get(file, {})})
-    )
+    more = COUNTS | {"dice-1": "class,support,tp,fp,fn\nO,6,6,0,0\nrare,2,2,1,0\n"}
+    (by_chance,) = by_class(findings(frame, 8, more))
     assert "constant predictor" not in by_chance.shown, "eight spans in eight sentences"
 
 
