@@ -198,7 +198,7 @@ def _of_decision(made: Decision) -> Iterator[str]:
     if only:
         verb, fitted = "is" if len(only) == 1 else "are", decision.has_threshold
         yield (
-            f"{', '.join(only)} {verb} better {decision.untuned_in_short} only: "
+            f"{_listed(only)} {verb} better {decision.untuned_in_short} only: "
             f"{'a tuned threshold' if fitted else 'a fitted decision'} gives {comparison.baseline} the same."
         )
 
@@ -243,7 +243,7 @@ def _arm_to_use(made: Decision) -> str:
     if made.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
     if made.recommended:
-        return _names(made.recommended, " or ")
+        return " or ".join(arm.name for arm in made.recommended)
     row = comparison.reference
     if not is_useful(row, comparison):
         return f"no arm: {baseline} is not better than the {CONSTANT}"
@@ -257,8 +257,13 @@ def _arm_to_use(made: Decision) -> str:
     return f"{row.name}, since no arm {reason}{caution}"
 
 
-def _names(rows: Sequence[Arm], last: str = ", ") -> str:
-    return last.join(arm.name for arm in rows)
+def _names(rows: Sequence[Arm]) -> str:
+    return _listed([arm.name for arm in rows])
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, with semicolons between them where one has a comma itself."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
 def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:

@@ -52,6 +52,9 @@ def test_the_verdict_says_what_the_decision_gains() -> None:
         r"Use cross_entropy with the threshold \.12: cost 3\d(\.\d+)? per 1,000 records \(at \.5: 74\.\d+\)\.", use
     )
     assert only == "dice is better at .5 only: a tuned threshold gives cross_entropy the same."
+    untuned = {"cross_entropy": 74.2, "dice": 60.0, "dice, prior bias": 60.0}
+    _, _, only, *_ = sentences(made(costs | {"dice, prior bias": 31.1}, untuned, COST, "cost", 20))
+    assert only.startswith("dice; dice, prior bias are better untuned only")
     better = made({"cross_entropy": 31.0, "dice": 19.0}, dict.fromkeys(costs, 74.2), columns, "cost", 20)
     headline, use, *rest = sentences(better)
     assert re.match(r"Better than cross_entropy on .*: dice \(tuned threshold\) lower by 1[12](\.\d+)? \[", headline)
