@@ -245,11 +245,11 @@ class StudyPlan(Plan):
         if problems:
             raise ConfigError(list(dict.fromkeys(problems)))
         cells = [
-            self._cell(arm, seed, variant).model_copy(update={"id": by_seed[seed]})
+            self._cell(arm, own, variant).model_copy(update={"id": by_seed[own]})
             for seed in self.seeds
             for (variant, arm), by_seed in ids.items()
-            for seed in [seed + OTHER_SEEDS * (arm == AGAIN)]
-            if seed in by_seed
+            for own in [seed + OTHER_SEEDS * (arm == AGAIN)]
+            if own in by_seed
         ]
         return Grid([cell for cell in cells if self.asked is None or cell in self.asked], left_out)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from dice_ray.tasks.text_classification import SentencePairConfig
 from dice_ray.tuning.addresses import address_paths
 from dice_ray.tuning.cells import Variant, identity
 from dice_ray.tuning.ledger import TrialSpec
+from dice_ray.tuning.looks import with_control_again
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
@@ -240,6 +242,16 @@ def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_
     elsewhere = (*LAYERS, values_layer("--set", {"launch.threads": 2}))
     assert [cell.id for cell in study(arms=renamed, baseline="base", layers=elsewhere).grid().cells] == ids
     assert not set(ids) & {cell.id for cell in study(digest="other data").grid().cells}
+
+
+def test_a_control_with_other_seeds_takes_no_cell_from_the_arms_and_variants_after_it() -> None:
+    """Its seeds became those of all later cells, which no arm has: only the first data set was compared."""
+    plan = with_control_again(study(variants=varied()))
+    plan = plan.model_copy(update={"arms": plan.arms | {"dice": {"loss": "dice"}}})
+    cells = [(cell.variant, cell.arm, cell.seed) for cell in plan.grid().cells]
+    of_arms = product(plan.variants, ("ce", "focal", "dice"), plan.seeds)
+    of_control = product(plan.variants, ("control_again",), (1001, 1002))
+    assert sorted(cells) == sorted((*of_arms, *of_control))
 
 
 def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: pytest.MonkeyPatch) -> None:
