@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import fmean
 from typing import Final
 
 import pandas as pd
@@ -45,6 +46,11 @@ from dice_ray.tracking import schema
 CONSTANT: Final = "constant predictor"
 
 
+def is_row(name: str) -> bool:
+    """Whether a comparison has a row of this name beside those of its arms, so that no arm can have it."""
+    return name == CONSTANT or name.endswith(TUNED)
+
+
 @dataclass(frozen=True)
 class Arm:
     """One row of a comparison.
@@ -63,9 +69,11 @@ class Arm:
             not depend on it, for tuned rows, and for the constant predictor.
         failed: The number of ended cells without a score.
         by_seed: The differences to the baseline, in the order of the seeds.
+        over_all: Their mean with those of the seeds with which one of the two collapsed.
         num_shared: The number of seeds with a score of both, those with which one collapsed among them.
         is_primary: Whether it is with the declared decision; scores with the other one are shown, and not tested.
         collapse_p: The Holm-corrected p of the exact sign test of which of the two collapsed; NaN without a collapse.
+        collapses_more: Whether it collapsed with more of the seeds that both have, or of its own if they share none.
         is_fixed: Whether it is one run without a seed, whose score has an interval over test items.
     """
 
@@ -78,9 +86,11 @@ class Arm:
     collapsed: int | None = None
     failed: int | None = None
     by_seed: tuple[float, ...] = ()
+    over_all: float = math.nan
     num_shared: int = 0
     is_primary: bool = True
     collapse_p: float = math.nan
+    collapses_more: bool = False
     is_fixed: bool = False
 
     @property
@@ -259,13 +269,14 @@ def compare(
     plain, why_not = scores_by_arm(once, metric, items or {}, "", declared.looks, decision.costs)
     tuned, _ = scores_by_arm(once, metric, items or {}, decision.suffix, declared.looks, decision.costs)
     is_tuned = declared.threshold == "tuned" and baseline in tuned
-    if is_tuned:  # predictions without those of dev are compared as they are
-        given = set(once["arm"][tag_values(once, schema.PREDICTIONS).notna()]) - tuned.keys()
-        tuned |= {name: plain.pop(name) for name in given}
+    if is_tuned:  # predictions without those of dev are compared as they are, and arms without any score are told
+        given = set(once["arm"][tag_values(once, schema.PREDICTIONS).notna()])
+        given |= {name for name, row in plain.items() if not row.scores}
+        tuned |= {name: plain.pop(name) for name in given - tuned.keys()}
     primary, other = (tuned, plain) if is_tuned else (plain, tuned)
     ratio, limits = test_per_train(once), catalogue.metric(metric).limits
     absent = ArmScores(baseline, {}, {}, ratio, limits)
-    reference = primary.get(baseline, absent)
+    reference = primary.setdefault(baseline, absent)
     if declared.compared_by:
         why_not = "the test items of these runs are not known"
     # Few columns: those of all settings and metrics would be copied with the rows of each arm.
@@ -290,11 +301,9 @@ def compare(
             -catalogue.gain(metric, arm.score.mean),
         )
     )
-    compared = {
-        arm.name for arm in arms if arm.arm == baseline or (arm.difference and arm.difference.interval.num >= FEW_SEEDS)
-    }
+    compared = {arm.name for arm in arms if arm.arm == baseline or arm.num_shared >= FEW_SEEDS}
     if declared.compared_by:  # whether a run of another program collapsed is not known
-        arms = [replace(arm, collapsed=None) for arm in arms]
+        arms = [replace(arm, collapsed=None, collapses_more=False) for arm in arms]
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     if not any(arm.by_seed for arm in arms):
@@ -338,6 +347,7 @@ def _arm(
     arm = Arm(row.name, row.interval, failed=failed, is_fixed=row.is_fixed)
     if row.arm != baseline.arm:
         mine, its = of_collapsed.get(row.arm, set()), of_collapsed.get(baseline.arm, set())
+        with_each = {*row.scores} if row.is_fixed and mine else mine  # one run, beside each seed of the baseline
         shared = set(row.shared_with(baseline))
         only_mine, only_its = len((mine - its) & shared), len((its - mine) & shared)
         learned = replace(row, scores={seed: value for seed, value in row.scores.items() if seed not in mine | its})
@@ -349,11 +359,13 @@ def _arm(
         arm = replace(
             arm,
             difference=difference,
-            ahead=sum(each < 0 if row.lower_is_better else each > 0 for each in by_seed),
+            ahead=sum(each < 0 if row.lower_is_better else each > 0 for each in by_seed) if by_seed else None,
             new_data=on_new_data,
             by_seed=by_seed,
+            over_all=fmean(row.differences_to(baseline)) if shared else difference.interval.mean,
             num_shared=len(shared) or difference.interval.num,
             collapse_p=sign_test(only_mine, only_its, row.looks_with(baseline)),
+            collapses_more=_share(with_each, shared or {*row.scores}) > _share(its, shared or {*baseline.scores}),
         )
     # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
     if not arm.is_tuned:
@@ -361,6 +373,10 @@ def _arm(
         num_collapsed = int(runs["is_collapsed"].sum()) if catalogue.metric(metric).needs_threshold else None
         arm = replace(arm, pr_auc=t_interval(area, row.test_per_train) if area else None, collapsed=num_collapsed)
     return arm
+
+
+def _share(collapsed: Set[int], seeds: Set[int]) -> float:
+    return len(collapsed & seeds) / len(seeds) if seeds else 0.0
 
 
 def _control(arm: str, baseline: ArmScores, seeds: pd.Series[int], values: pd.Series[float]) -> _Control:

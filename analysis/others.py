@@ -15,6 +15,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.cells import latest_cells
+from analysis.comparison import is_row
 from analysis.frames import Findings, all_params
 from dice_ray.errors import InputError, UnknownNameError, counted, shown
 from dice_ray.metrics import catalogue
@@ -313,6 +314,8 @@ def _check(
     if arms.nunique() < 2:
         found = f"{_short(arm)} is {arms.iloc[0]!r} in all" if len(arms) else f"no run has {_short(arm)} and a seed"
         raise InputError(f"a comparison must have two arms or more, and {found}")
+    if rows := [each for each in arms.unique() if is_row(each)]:
+        raise InputError(f"an arm must have a name that no row of a report has, got {rows[0]!r} as {_short(arm)}")
     if done.empty:
         raise InputError(f"a comparison must have runs that finished, and none of {counted(len(arms), 'run')} has")
     if 2 * (lacking := int(done.isna().sum())) >= len(done):

@@ -89,8 +89,8 @@ class ByRatio:
                 is_kind = arm.is_tuned == (name == self.tuned) and (arm.name != CONSTANT or name == self.plain)
                 if is_kind and score and not math.isnan(score.mean):
                     scores.setdefault(arm.arm, {})[ratio] = score
-                    if name != PR_AUC and arm.difference and arm.difference.is_significant:
-                        significantly[arm.arm, ratio] = "better" if arm.difference.is_ahead else "worse"
+                    if name != PR_AUC and arm.decisive and arm.decisive.is_significant:
+                        significantly[arm.arm, ratio] = "better" if arm.decisive.is_ahead else "worse"
         means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
         metric = "test/pr_auc" if name == PR_AUC else self.metric
         order = sorted(

@@ -102,7 +102,7 @@ def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]
         scale.heading(compared.metric): scale.show_interval(arm.score),
         "seeds": str(arm.score.num or ""),
         f"minus {compared.baseline}": scale.show_interval(difference.interval, "+") if difference else "",
-        "ahead in": f"{arm.ahead} of {difference.interval.num}" if difference else "",
+        "ahead in": "" if arm.ahead is None or not difference else f"{arm.ahead} of {difference.interval.num}",
         HOLM_P: shown_p(difference.p) if difference else "",
     }
     if any(each.new_data for each in compared.arms):

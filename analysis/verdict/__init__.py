@@ -16,4 +16,5 @@ from analysis.verdict.over_seeds import over_seeds
 @lru_cache(maxsize=1)
 def verdicts(findings: Findings) -> tuple[Verdict, ...]:
     """A verdict for each place of a study, in its order; empty for a sweep and for runs trained alone."""
-    return (*map(over_seeds, map(decide, comparisons(findings))), *map(equal_budget, at_budget(findings)))
+    made = [over_seeds(decide(each)) for each in comparisons(findings)]
+    return (*made, *(equal_budget(each) for each in at_budget(findings)))

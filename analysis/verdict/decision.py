@@ -128,20 +128,15 @@ def flaw(arm: Arm, comparison: Comparison) -> str:
         return f"{arm.failed} of its {arm.failed + arm.score.num} runs have no score"
     if not is_useful(arm, comparison):
         return f"it is not better than the {CONSTANT}"
-    if collapses_more(arm, comparison):
+    if arm.collapses_more:
         return f"{arm.collapsed} of its {arm.score.num} runs predict one class only"
     return ""
-
-
-def collapses_more(arm: Arm, comparison: Comparison) -> bool:
-    """Whether more of its runs collapsed than of the baseline's."""
-    return (arm.collapsed or 0) > (comparison.reference.collapsed or 0)
 
 
 def _standing(arm: Arm, comparison: Comparison) -> _Standing:
     found, care = arm.decisive, comparison.care
     if arm.collapse_p <= ALPHA:
-        return "worse" if collapses_more(arm, comparison) else "better"
+        return "worse" if arm.collapses_more else "better"
     if found is None or found.interval.num < FEW_SEEDS or math.isnan(found.p):
         # Two arms with the very same scores are equal.
         is_same = found is not None and found.interval.num >= FEW_SEEDS and abs(found.interval.mean) < NO_SPREAD

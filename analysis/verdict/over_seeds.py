@@ -12,7 +12,7 @@ from analysis.statistics.best_arm import arm_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.statistics.power import collapse_bound, smallest_visible, visible_on_items
 from analysis.verdict.base import Verdict
-from analysis.verdict.decision import Decision, collapses_more, flaw, is_useful, open_arms
+from analysis.verdict.decision import Decision, flaw, is_useful, open_arms
 from dice_ray.errors import counted
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -274,7 +274,7 @@ def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:
         if arm.decisive:
             text = comparison.score_format.show_difference(arm.decisive.interval)
             if arm.collapse_p <= ALPHA and not math.isnan(arm.decisive.p):  # the difference of the others may be none
-                often = "more" if collapses_more(arm, comparison) else "less"
+                often = "more" if arm.collapses_more else "less"
                 text = f"(collapses {often} often; {text} where neither does)"
             texts.append(f"{arm.name} {text}")
     return ", ".join(texts)

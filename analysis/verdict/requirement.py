@@ -11,7 +11,7 @@ from analysis.frames import Findings
 from analysis.statistics.intervals import ALPHA
 from analysis.verdict import verdicts
 from analysis.verdict.base import Verdict
-from analysis.verdict.decision import Decision, collapses_more, decide
+from analysis.verdict.decision import Decision, decide
 from dice_ray.errors import InputError
 
 _Answer: TypeAlias = Literal["yes", "no", "cannot say"]
@@ -112,7 +112,7 @@ class Requirement:
         others = [arm for arm in comparison.primary if arm.arm != comparison.baseline]
         if untested := [arm.name for arm in others if math.isnan(lowest.get(arm.name, math.nan))]:
             return "cannot say", f"Not tested: {', '.join(untested)}."
-        if collapsing := [arm for arm in others if collapses_more(arm, comparison)]:
+        if collapsing := [arm for arm in others if arm.collapses_more]:
             counts = ", ".join(f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in collapsing)
             return (
                 "no" if any(arm.collapse_p <= ALPHA for arm in collapsing) else "cannot say",

@@ -98,17 +98,13 @@ def read_study(study: str) -> StudyFile:
         InputError: The file does not define a study.
     """
     folder_of("analysis")
-    from analysis.comparison import CONSTANT
-    from analysis.statistics.best_arm import TUNED
+    from analysis.comparison import is_row
     from dice_ray.tuning import study_file
 
     _check_kind(study, "study")
     known = _studies()
     if not study.endswith(".py") and study not in known:
         raise UnknownNameError("study", study, known)
-
-    def is_row(name: str) -> bool:
-        return name == CONSTANT or name.endswith(TUNED)
 
     return study_file.read_study(study, known.get(study, study), is_row, space_address)
 

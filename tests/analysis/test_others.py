@@ -226,6 +226,7 @@ def _refused() -> Iterator[tuple[str, pd.DataFrame, dict[str, Any], str]]:
     yield "text", table().assign(f1=["71,2"] + [0.5] * 14), {}, r"must be a number, got '71,2' in row 1"
     yield "empty", table().head(0), {}, r"must have runs"
     yield "twice", table().set_axis(["loss", "seed", "seed"], axis=1), {"metric": "seed"}, r"has two named seed"
+    yield "row", table().replace({"loss": {"dice": "ce (tuned threshold)"}}), {}, r"no row .* has, got 'ce \(tuned thr"
     yield "none done", table().assign(status="FAILED"), {}, r"none of 15 runs has"
 
 

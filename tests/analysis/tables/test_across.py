@@ -41,6 +41,24 @@ def test_each_arm_needs_its_number_of_data_sets(others: tuple[str, ...]) -> None
     assert dice["holm_p"] <= ALPHA
 
 
+def test_collapsed_runs_count_over_data_sets() -> None:
+    """An arm that collapses in two of three runs was better on each, by the third."""
+    frame = several(6).frame.reset_index(drop=True)
+    lost = (frame["arm"] == "dice") & (frame["seed"] > 0)
+    frame.loc[lost, "metrics.test/f1"] = -0.5
+    (table,) = across_data_sets(Findings(frame.assign(**{"metrics.test/collapsed": lost.astype(float)})))
+    assert table.data.set_index("arm").loc["dice", ["better_on", "data_sets"]].tolist() == [0, 6]
+
+
+def test_data_sets_without_a_difference_say_nothing() -> None:
+    """From 14 on SciPy approximates their test: five gains of nine zeros were significant."""
+    frame = several(14).frame
+    same = frame["tags.data"].isin([f"d{number}" for number in range(5, 14)])
+    frame.loc[same & (frame["kind"] == "cell"), "metrics.test/f1"] = 0.5
+    (table,) = across_data_sets(Findings(frame))
+    assert table.data["holm_p"].isna().all()
+
+
 def test_variants_and_encoders_are_no_data_sets() -> None:
     scores = {"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]}
     tags = ({"variant": "original"}, {"variant": "+ positive"}, {"variant": "original", "encoder": "mini"})

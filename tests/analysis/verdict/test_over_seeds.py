@@ -216,6 +216,34 @@ def test_a_baseline_with_collapsed_runs_is_not_recommended_without_a_word() -> N
     assert made.use == "plain, since no arm is shown to be better; but 3 of its 5 runs predict one class only"
 
 
+def test_a_place_without_its_baseline_takes_no_verdict_from_the_others() -> None:
+    """The verdicts ended silently before it, and with them the cards and the gate."""
+    places = [framed({"plain": around(0.7), "dice": around(0.8)}, data=data) for data in ("mrpc", "qqp", "sst2")]
+    places[1] = places[1][places[1]["arm"] != "plain"]
+    made = verdicts(Findings(pd.concat(places, ignore_index=True)))
+    assert [(each.place, each.outcome) for each in made] == [("mrpc", "winner"), ("qqp", "nothing"), ("sst2", "winner")]
+
+
+def test_collapses_are_counted_over_the_seeds_that_both_have() -> None:
+    """An arm that collapsed in 9 of 10 runs was better than a baseline that did in 1 of these, and 13 of 40 others."""
+    plain = around(0.5, 20) + around(0.5, 20) + around(0.5, 10)
+    zeros = (0, *range(10, 49, 3))
+    scores = {"plain": [0.0 if n in zeros else each for n, each in enumerate(plain)], "dice": [0.0] * 9 + plain[9:10]}
+    collapsed = (*(f"plain-{number}" for number in zeros), *(f"dice-{number}" for number in range(9)))
+    made = decided(scores, collapsed=collapsed)
+    assert len(zeros) == 14
+    assert [arm.name for arm in made.standing("worse")] == ["dice"]
+    assert not made.recommended
+
+
+def test_a_winner_is_better_than_arms_that_collapse_sometimes_too() -> None:
+    """An arm that collapses in 2 of 6 runs, and is far ahead in the others, was left out without a word."""
+    plain = around(0.5, 6)
+    scores = {"plain": plain, "dice": shifted(plain, 0.05, 0.051), "focal": [0.0, 0.0, *around(0.8, 4)]}
+    made = of(scores, collapsed=("focal-0", "focal-1"))
+    assert (made.use, "better than every other arm" in made.headline) == ("dice", False)
+
+
 def test_arms_with_seeds_of_their_own_are_compared_unpaired() -> None:
     """Ten seeds each, none shared: nothing was compared."""
     frame = framed({"plain": around(0.7), "dice": around(0.8)})

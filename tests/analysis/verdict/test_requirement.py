@@ -99,6 +99,16 @@ def test_an_arm_with_a_failed_run_is_not_shown_to_be_no_worse(gain: float, statu
     assert (ruling.status, "new (1)" in ruling.sentences[0]) == (status, status == 3)
 
 
+def test_an_arm_that_always_failed_is_not_left_out_where_thresholds_are_tuned() -> None:
+    """The gate passed by the other arms."""
+    tuned = [cell | {"metrics.test/f1_tuned": cell["metrics.test/f1"]} for cell in cells(0.0)]
+    failed = [{"arm": "lost", "seed": seed, "state": "failed", "tags.data": "mrpc"} for seed in range(5)]
+    found = study([*tuned, *failed])
+    found.frame.loc[found.frame["kind"] == "study", "tags.threshold"] = "tuned"
+    ruling = Requirement.parse("not-worse:1").ruling(found)
+    assert (ruling.status, ruling.sentences) == (3, ("not-worse: cannot say. Not tested: lost.",))
+
+
 def test_each_arm_must_be_no_worse() -> None:
     """Finds a gate that looks at the first arm alone."""
     third = [cell | {"arm": "third"} for cell in cells(-0.05) if cell["arm"] == "new"]
