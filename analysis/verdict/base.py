@@ -52,9 +52,11 @@ class MoreSeeds:
         Args:
             command: The one that runs it with the seeds that it has, `StudyPlan.command`.
         """
+        replaced = {option for option, given in (("--arm", self.arms), ("--max-seeds", self.num)) if given}
         words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
-        if arms:
-            words = [word for before, word in zip(["", *words], words, strict=False) if "--arm" not in (before, word)]
+        words = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & replaced]
+        if self.num:  # it lies beyond the last look, up to which `--until-settled` runs
+            words = [word for word in words if word != "--until-settled"]
         return [*words, *arms, *(["--seeds", str(self.num)] if self.num else [])]
 
 

@@ -146,8 +146,8 @@ def ablate(
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
         written = with_automatic(layers, name, data_name, variant)
-        own = {arm: values for arm, values in file.own.get(in_file, {}).items() if arm in asked}
         digest = config.splits().digest
+        own = dict(file.own.get(in_file, {}))  # of all arms: one that is not asked for now may be later
         variants[variant] = Variant(layers=written, digest=digest, seed=file.seeds.get(in_file), arms=own)
     ((data_name, base, _),) = layers_by_variant(presets[:1], below, encoders[:1], {}).values()
     plan = StudyPlan.checked(
@@ -178,6 +178,7 @@ def ablate(
                 "--trial-timeout": trial_timeout,
                 "--name": name if name != study else None,
                 "--budget": budget,
+                "--settings": num_settings if crossed else None,
                 "--crossed": crossed,
                 "--until-settled": until_settled,
                 "--max-seeds": max_seeds if until_settled else None,

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dice_ray.metrics.catalogue import gain
 from dice_ray.metrics.classification import Counts, class_scores, confusion
 from dice_ray.metrics.decisions import (
     NUM_FOLDS,
@@ -38,7 +39,7 @@ def _decision(
     folds_N: NDArray[np.int64],
     support: int,
     *,
-    gain: Callable[[Any], float] | None = None,
+    gain_of: Callable[[Any], float] | None = None,
     least: float = -np.inf,
     is_target: bool = False,
 ) -> FittedDecision:
@@ -56,18 +57,19 @@ def _decision(
     minimum number of positives alone would give up the gain, or keep the losses.
 
     `fit` chooses by the items of a mask. `outcome` is what a choice leads to on the items of a mask, and is additive;
-    `value` is that of outcomes that were added up. `gain`, by default the value, is maximised, and must exceed `least`.
+    `value` is that of outcomes that were added up. `gain_of`, by default the value, is maximised, above `least`.
     `support` is the number of positives. With `is_target` the decision promises a limit, which the untuned one does not
     know.
     """
-    gain = gain or value
+    gain_of = gain_of or value
     everything_N = np.ones(len(folds_N), dtype=np.bool_)
     tuned = fit(everything_N)
     is_used, on_dev = is_target and support >= NUM_FOLDS, value(outcome(tuned, everything_N))
-    if support >= NUM_FOLDS and not is_target:
+    # Where all items are of one group, none are left to fit to.
+    if support >= NUM_FOLDS and not is_target and len(np.unique(folds_N)) > 1:
         first, *others = (outcome(fit(folds_N != fold), folds_N == fold) for fold in range(NUM_FOLDS))
         crossed = sum(others, first)
-        is_used = bool(gain(crossed) > max(gain(outcome(untuned, everything_N)), least))
+        is_used = bool(gain_of(crossed) > max(gain_of(outcome(untuned, everything_N)), least))
         on_dev = value(crossed)
     return FittedDecision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
 
@@ -127,11 +129,14 @@ def fit_threshold(
     Of several labels, those with at least 20 positives have thresholds of their own. Items of a group belong together.
     """
     frequent = {label: place for place, label in enumerate(labels) if gold_NC[:, place].sum() >= 20}
+    rare = [place for place in range(gold_NC.shape[1]) if place not in frequent.values()]
+    # A limit is kept over all labels if it is kept over the frequent ones, each by its own threshold, and the others.
+    common = rare if rule.is_target and rare else slice(None)
 
     def fit(items_N: NDArray[np.bool_]) -> dict[str, float]:
         p_NC, has_NC = probabilities_NC[items_N], gold_NC[items_N]
         own = {f"threshold:{name}": _best_threshold(p_NC[:, c], has_NC[:, c], rule) for name, c in frequent.items()}
-        return {"threshold": _best_threshold(p_NC.ravel(), has_NC.ravel(), rule), **own}
+        return {"threshold": _best_threshold(p_NC[:, common].ravel(), has_NC[:, common].ravel(), rule), **own}
 
     def outcome(numbers: dict[str, float], items_N: NDArray[np.bool_]) -> Outcomes:
         limits = thresholds(numbers, labels)
@@ -152,7 +157,7 @@ def fit_threshold(
         {"threshold": UNTUNED_THRESHOLD},
         _folds(np.asarray(gold_NC.any(1)), groups),
         num_positive,
-        gain=rule.gain,
+        gain_of=rule.gain,
         # A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance.
         least=1.1 * float(rule.gain(constant)) if isinstance(rule, F1Rule) else -np.inf,
         is_target=rule.is_target,
@@ -166,7 +171,7 @@ def fit_own_threshold(
     value: Callable[[NDArray[np.bool_], NDArray[np.bool_]], float],
     groups: Sequence[str] | None = None,
 ) -> FittedDecision:
-    """The threshold with the highest value of a user's function of the gold and the predicted membership in classes.
+    """The threshold with the best value of a user's function of the gold and the predicted membership in classes.
 
     Tried are 0.5, and 60 thresholds of which each calls the same share more positive than the one above it: quantiles
     would leave few of them where positives are rare, and a user's function is too slow for more.
@@ -179,8 +184,8 @@ def fit_own_threshold(
         ranks = np.unique(np.geomspace(1, max(len(middles), 1), 60).round().astype(int))
         tried = middles[::-1][ranks[: len(middles)] - 1].tolist()
         candidates = sorted({UNTUNED_THRESHOLD, *tried}, key=lambda t: abs(t - UNTUNED_THRESHOLD))
-        values = [value(has_NC, p_NC > threshold) for threshold in candidates]
-        return float(candidates[int(np.argmax(values))])
+        gains = [gain(metric, value(has_NC, p_NC > threshold)) for threshold in candidates]
+        return float(candidates[int(np.argmax(gains))])
 
     def outcome(threshold: float, items_N: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Which predictions these items have."""
@@ -195,6 +200,7 @@ def fit_own_threshold(
         UNTUNED_THRESHOLD,
         _folds(np.asarray(gold_NC.any(1)), groups),
         int(gold_NC.sum()),
+        gain_of=lambda predicted_NC: gain(metric, value(gold_NC, predicted_NC > 0)),
     )
 
 

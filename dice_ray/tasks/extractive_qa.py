@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -359,7 +359,7 @@ class _ExtractiveQA(Task[QuestionRecord]):
     def _given(self, id_: str, answers: Answers) -> tuple[str, ...] | None:
         """The texts of an answer, none of them for no answer; None where it is missing or cannot be read."""
         given = answers.by_id[id_].get("answer")
-        texts = given if isinstance(given, list) else [given]
+        texts: list[Any] = given if isinstance(given, list) else [given]
         if not all(isinstance(text, str) for text in texts) or (self.config.spans == "one" and len(texts) > 1):
             answers.unread(id_, given)
             return None

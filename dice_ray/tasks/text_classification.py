@@ -303,7 +303,8 @@ class _TextTask(Task[_Classified]):
         calibrated, tuned_items = dict[str, float](), tuple[ItemCounts, ...]()
         if decision is not None:
             tuned_NC = decider.chosen(probabilities_NC, decision, decision.tuned)
-            metrics |= decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC)
+            # Of several labels, the best constant answer is known above: a rule knows those of all or no labels alone.
+            metrics = decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC) | metrics
             tuned_items = item_counts(ids, *map(decider.counted, (gold_NC, tuned_NC)))
             if decider.is_exclusive and decision.calibration:
                 after_NC = decision.probabilities(probabilities_NC, exclusive=True)

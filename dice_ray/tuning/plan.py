@@ -56,7 +56,7 @@ def quickest_and_slowest(configs: Iterable[RunConfig]) -> list[RunConfig]:
     for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
         trained = config.data_name, config.model.encoder, config.model.adapter.name, config.model.freeze
         groups.setdefault(trained, []).append(config)
-    return [config for group in groups.values() for config in (group[0], group[-1])]
+    return [config for group in groups.values() for config in group[:: max(1, len(group) - 1)]]
 
 
 @dataclass(frozen=True)

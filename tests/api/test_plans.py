@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dice_ray.api import ablate
 from dice_ray.api import plans as of_plans
 from dice_ray.api.presets import layers_of
 from dice_ray.errors import InputError, RunError
@@ -105,3 +107,26 @@ def test_the_outcome_of_a_sweep_is_stored_where_its_best_trial_has_no_checkpoint
     with pytest.raises(RunError, match="the checkpoint of sweep/0001 was deleted before its reruns"):
         of_plans._result(plan, folder, TrialCounts(0, 1, 0, 0, 1, 0.5, {}, 1.0), "model")
     assert read("sweep").set_index("id").loc["sweep", "metrics.dev/best_f1"] == 0.5
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, *study: str, **asked: Any) -> StudyPlan:
+    """The plan of a study, which is not run."""
+    plans: list[StudyPlan] = []
+    monkeypatch.setattr("dice_ray.api.study.run_plan", lambda plan, *_, **__: plans.append(plan))
+    ablate(*study, **asked)
+    return plans[0]
+
+
+def test_a_study_grows_by_the_arms_that_drawn_settings_were_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What such an arm draws was not stored: asked for later, its settings were other ones, and all was refused."""
+    first = planned(monkeypatch, "loss_budget", "synthetic_pairs", num_settings=5)
+    two = planned(monkeypatch, "loss_budget", "synthetic_pairs", arms=["cross_entropy", "dice"], num_settings=6)
+    assert {cell.arm for cell in two.grid().cells} == {"cross_entropy", "dice"}
+    whole = planned(monkeypatch, "loss_budget", "synthetic_pairs", num_settings=6)
+    assert whole.changed(two.merged_with(first)) == []
+
+
+def test_a_command_of_crossed_settings_has_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one that a report offers asked for 30 of them, and more seeds."""
+    plan = planned(monkeypatch, "tuning_budget", "synthetic_pairs", num_settings=8, crossed=True, seeds=3)
+    assert "--settings 8 --crossed" in plan.command

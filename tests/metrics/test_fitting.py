@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 from sklearn import metrics as reference
 
 from dice_ray.metrics.calibration import Calibration, with_prior
@@ -24,7 +25,7 @@ from dice_ray.metrics.fitting import (
     fit_spans,
     fit_threshold,
 )
-from dice_ray.metrics.rules import F1Rule, PrecisionRule, RecallRule
+from dice_ray.metrics.rules import F1Rule, Outcomes, PrecisionRule, RecallRule, Rule
 from dice_ray.metrics.shifts import fit_shifts
 from tests.metrics.test_classification import Floats, Labels, predictions
 
@@ -297,3 +298,40 @@ def test_a_function_of_the_user_has_thresholds_to_choose_from_where_positives_ar
     tuned = fit_own_threshold(probabilities, gold, "saved", saved).tuned["threshold"]
     best = max(saved(gold, probabilities > threshold) for threshold in probabilities.ravel())
     assert saved(gold, probabilities > tuned) >= 0.95 * best
+
+
+@pytest.mark.parametrize("rule", [RecallRule(at_least=0.9), PrecisionRule(at_least=0.8)])
+def test_a_limit_is_kept_over_frequent_and_rare_labels(rule: Rule) -> None:
+    """The threshold of the rare ones was fitted to all: dev itself missed the limit, whose value is then 0."""
+    draw, rates = np.random.default_rng(0), np.array([0.2, 0.1, 0.05, 0.012, 0.01, 0.008])
+    gold = draw.random((1000, 6)) < rates
+    probabilities = expit(2 * draw.normal(size=gold.shape) + 4 * gold - 2 + logit(rates))
+    decision = fit_threshold(probabilities, gold, rule, tuple("abcdef"))
+    outcomes = Outcomes.of(probabilities > thresholds(decision.tuned, tuple("abcdef")), gold)
+    assert not rule.misses(outcomes)
+    assert 0 < decision.on_dev == pytest.approx(float(rule.value(outcomes)))
+
+
+def test_a_cost_of_the_user_is_minimised() -> None:
+    """Its threshold was the one with the highest cost."""
+    draw = np.random.default_rng(0)
+    gold = draw.random((1000, 1)) < 0.2
+    probabilities = expit(2 * draw.normal(size=gold.shape) + 4 * gold - 3.4)
+
+    def cost(has: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
+        return float((20 * (has & ~predicted) + (predicted & ~has)).mean())
+
+    decision = fit_own_threshold(probabilities, gold, "cost", cost)
+    assert decision.is_used
+    at_tuned, at_half = (cost(gold, probabilities > limit) for limit in (decision.tuned["threshold"], 0.5))
+    assert at_tuned < 0.5 * at_half
+
+
+def test_items_of_one_group_judge_no_decision() -> None:
+    """All are in one fold, and none are left to fit to: an IndexError, or a decision of no item that is never used."""
+    answerable = np.arange(40) < 20
+    scores = answerable * 0.8
+    assert not fit_no_answer(np.arange(40.0), scores, answerable, ["one article"] * 40).is_used
+    probabilities, gold = np.linspace(0, 1, 40)[:, None], (np.arange(40) > 10)[:, None]
+    decision = fit_threshold(probabilities, gold, F1Rule(), groups=["one"] * 40)
+    assert (decision.is_used, decision.on_dev) == (False, 1)

@@ -102,6 +102,13 @@ def test_several_labels_are_scored_as_scikit_learn_does() -> None:
     assert metrics["constant_f1"] == pytest.approx(max(constants))
 
 
+def test_the_best_constant_labels_are_those_that_most_texts_have() -> None:
+    """All labels or none were called the best constant, and a model worse than one looked better."""
+    records = tuple(TextRecord(str(number), "x", ("a", "b") if number == 3 else ("a",)) for number in range(10))
+    metrics = scored(built(records, labels="several"), records, [[0.9, 0.1]] * 10)
+    assert metrics["constant_f1"] == pytest.approx(2 * 10 / (2 * 10 + 1))
+
+
 def predicted(
     task: _TextTask, texts: list[str], decoded: list[list[float]], threshold: float | None
 ) -> list[list[str]]:
