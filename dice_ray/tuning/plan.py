@@ -376,3 +376,7 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
             yield Problem(path, must, origin=layer.origin)
         if path in ("data.test_share", "data.groups", "data.time"):
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
+    data = layer.values.get("data")
+    if isinstance(data, Mapping) and "few_positives" in (data.get("imbalance") or ""):
+        must = "must not be set: each seed draws positives, the same for all trials"
+        yield Problem("data.imbalance.few_positives", must, origin=layer.origin)

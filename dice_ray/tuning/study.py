@@ -267,6 +267,8 @@ class StudyPlan(Plan):
         if (then := stored._variants_in_words) != (now := self._variants_in_words):
             return [f"{then} then, {now} now"]
         changed = []
+        if stored.controls and stored.baseline != self.baseline:
+            changed.append(f"baseline {stored.baseline} then, which has a control, {self.baseline} now")
         for name in ("looks", "care", "threshold"):
             then, now = getattr(stored, name), getattr(self, name)
             is_given = len(now) > 1 if name == "looks" else now

@@ -88,6 +88,9 @@ def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:
     assert store(study(seeds=(4, 1), arms={"ce": {"loss": "cross_entropy"}}), tmp_path) == read(tmp_path)
     assert isinstance(there := read(tmp_path), StudyPlan)
     assert (there.seeds, list(there.arms)) == ((1, 2, 3, 4), ["ce", "focal", "dice"])
+    store(with_control_again(study()), tmp_path / "controlled")
+    with pytest.raises(RunError, match="baseline ce then, which has a control, focal now"):
+        store(study(baseline="focal"), tmp_path / "controlled")
     with pytest.raises(ConfigError, match=r"arms.renamed: must differ from arm ce"):
         store(study(arms={"renamed": {"loss": "cross_entropy"}}, baseline="renamed"), tmp_path)
     for changes in (
@@ -337,6 +340,9 @@ def test_each_seed_draws_its_own_few_positives_the_same_for_all_arms() -> None:
     """Finds a study whose seeds all train on the same positives: it would say nothing of others."""
     plan = study(layers=(*LAYERS, values_layer("--set", {"data.imbalance.few_positives.positives": 20})))
     assert [plan.config(cell).data.split_seed for cell in plan.grid().cells] == [1, 1, 2, 2]
+    for few in ({"data.imbalance.few_positives.positives": 20}, {"data.imbalance": "few_positives"}):
+        with pytest.raises(ConfigError, match=r"data\.imbalance\.few_positives: must not be set: .*from arm few"):
+            study(arms=study().arms | {"few": few}).grid()
 
 
 def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
