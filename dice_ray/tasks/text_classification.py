@@ -303,8 +303,9 @@ class _TextTask(Task[_Classified]):
         calibrated, tuned_items = dict[str, float](), tuple[ItemCounts, ...]()
         if decision is not None:
             tuned_NC = decider.chosen(probabilities_NC, decision, decision.tuned)
-            # Of several labels, the best constant answer is known above: a rule knows those of all or no labels alone.
-            metrics = decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC) | metrics
+            tuned = decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC)
+            # Not the constant answer of a rule, which knows those of all or no labels alone.
+            metrics |= {name: value for name, value in tuned.items() if name not in metrics}
             tuned_items = item_counts(ids, *map(decider.counted, (gold_NC, tuned_NC)))
             if decider.is_exclusive and decision.calibration:
                 after_NC = decision.probabilities(probabilities_NC, exclusive=True)
