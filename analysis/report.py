@@ -268,7 +268,7 @@ def report(findings: Findings) -> Report:
     if not tables:
         raise RunError("a report must have runs, trials of a sweep or cells of a study; the experiment has none yet")
     figures = [figure for make in _FIGURES for figure in make(findings)]
-    parents = of_kind(findings.frame, "sweep", "study")["name"]
+    parents = of_kind(findings.frame, "sweep", "study")["name"].dropna()  # a damaged store may hold none
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
     made = verdicts(findings)
     cards = tuple(card_of(each, findings, each.place if len(made) > 1 else "") for each in made)

@@ -145,6 +145,13 @@ def test_arms_by_their_mean_each_against_the_baseline(reports: dict[str, Report]
     assert math.isnan(arms["cross_entropy"]["difference"])
 
 
+def test_a_study_whose_name_was_lost_has_a_report() -> None:
+    """A damaged store ended it with a TypeError."""
+    found = study({"arm": arm, "seed": seed, "metrics.test/f1": 0.5} for arm in ("plain", "dice") for seed in (1, 2))
+    found.frame.loc[found.frame["kind"] == "study", "name"] = None
+    assert report_of(found).title == "Runs"
+
+
 def test_p_is_corrected_over_the_rows_with_enough_seeds(reports: dict[str, Report]) -> None:
     p = float(stats.ttest_rel(F1["dice"], F1["cross_entropy"]).pvalue)
     arms = rows(reports["study"], "comparison")
