@@ -9,9 +9,8 @@ are slower by a factor of 80 (confusion matrix of 20,000 items) to 600 (precisio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -233,20 +232,6 @@ def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) ->
 def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
     """Micro scores, and the mean F1 of all labels, also of those that do not occur, as in scikit-learn."""
     return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(label.f1 for label in counts), len(counts))}
-
-
-def constant_micro(gold_NC: NDArray[Any], measure: Callable[[Counts], float]) -> float:
-    """The best micro score of predicting the same labels for every item; these are the most frequent ones.
-
-    >>> constant_micro(np.array([[1, 1], [1, 0], [1, 0]]), lambda counts: counts.f1)  # of the first label: 6 / (3 + 4)
-    0.8571428571428571
-    """
-    frequencies = sorted(gold_NC.sum(0).tolist(), reverse=True)
-    total = sum(frequencies)
-    return max(
-        measure(Counts(num_right, num_labels * len(gold_NC) - num_right, total - num_right))
-        for num_labels, num_right in enumerate(accumulate(frequencies), start=1)
-    )
 
 
 def chosen_f_beta(score: str, counts: Counts) -> dict[str, float]:

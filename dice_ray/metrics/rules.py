@@ -41,6 +41,17 @@ class Outcomes:
         tp, flagged, positive = (int(each.sum()) for each in (predicted & gold, predicted, gold))
         return cls(tp, flagged - tp, positive - tp, gold.size - flagged - positive + tp)
 
+    @classmethod
+    def of_constants(cls, gold_NC: NDArray[np.bool_]) -> Outcomes:
+        """`outcomes_K`: of the same labels for every item: all of them, the most frequent ones, none.
+
+        >>> Outcomes.of_constants(np.array([[1, 1], [1, 0], [1, 0]]) > 0).tp.tolist()
+        [4, 3, 0]
+        """
+        num_positive, num_left_out_K = int(gold_NC.sum()), np.append(0, np.sort(gold_NC.sum(0)).cumsum())
+        tp_K, flagged_K = num_positive - num_left_out_K, len(gold_NC) * np.arange(gold_NC.shape[1], -1, -1)
+        return cls(tp_K, flagged_K - tp_K, num_left_out_K, gold_NC.size - flagged_K - num_left_out_K)
+
     @property
     def precision(self) -> Any:
         return ratios(self.tp, self.tp + self.fp)
@@ -86,14 +97,10 @@ class Rule(Branch, ABC):
         """
         return 0
 
-    def scores(self, plain: Outcomes, tuned: Outcomes) -> dict[str, float]:
+    def scores(self, plain: Outcomes, tuned: Outcomes, constants_K: Outcomes) -> dict[str, float]:
         """Its metric for untuned, tuned and constant predictions; of a limit also whether the tuned ones miss it."""
-        num_positive, num_negative = plain.tp + plain.fn, plain.fp + plain.tn
-        constant = max(
-            Outcomes(num_positive, num_negative, 0, 0), Outcomes(0, 0, num_positive, num_negative), key=self.gain
-        )
-        each = {self.metric: plain, f"{self.metric}_tuned": tuned, f"constant_{self.metric}": constant}
-        values = {name: float(self.value(outcomes)) for name, outcomes in each.items()}
+        values = {self.metric: float(self.value(plain)), f"{self.metric}_tuned": float(self.value(tuned))}
+        values[f"constant_{self.metric}"] = float(self.value(constants_K)[self.gain(constants_K).argmax()])
         if not self.is_target:
             return values
         return values | {"flagged_tuned": float(tuned.flagged), "target_missed": float(self.misses(tuned))}

@@ -91,7 +91,7 @@ class TextClassificationConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> TextClassificationConfig:
-        kind = self._kind()
+        kind, rule = self._kind(), self.decision
         if kind == "labels" and self.positive is not None:
             raise ValueError("several labels have no positive one: leave `positive` out")
         if kind == "labels" and self.link == "softmax":
@@ -105,7 +105,6 @@ class TextClassificationConfig(TaskBranch):
                 f"score {self.score} is that of one label: name it as `positive`, or choose {', '.join(known)}"
             )
         check_score(self.score, (*known, _BY_DECISION))
-        rule = self.decision
         if rule is not None and isinstance(rule, ShiftRule) == (kind != "classes"):
             must = "shift for one label of several classes" if kind == "classes" else "another than shift"
             raise ValueError(f"decision must be {must}, got {rule.name}")
@@ -303,9 +302,7 @@ class _TextTask(Task[_Classified]):
         calibrated, tuned_items = dict[str, float](), tuple[ItemCounts, ...]()
         if decision is not None:
             tuned_NC = decider.chosen(probabilities_NC, decision, decision.tuned)
-            tuned = decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC)
-            # Not the constant answer of a rule, which knows those of all or no labels alone.
-            metrics |= {name: value for name, value in tuned.items() if name not in metrics}
+            metrics |= decision.metrics | decider.tuned_metrics(gold_NC, plain_NC, tuned_NC)
             tuned_items = item_counts(ids, *map(decider.counted, (gold_NC, tuned_NC)))
             if decider.is_exclusive and decision.calibration:
                 after_NC = decision.probabilities(probabilities_NC, exclusive=True)

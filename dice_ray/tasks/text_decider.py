@@ -123,7 +123,7 @@ class TextDecider:
             scores["macro_f1"] = micro_and_macro(label_counts(gold_NC, tuned_NC))["macro_f1"]
         metrics = {f"{name}_tuned": value for name, value in scores.items()}
         if isinstance(self.rule, Rule):
-            return metrics | self.rule.scores(plain, tuned)
+            return metrics | self.rule.scores(plain, tuned, Outcomes.of_constants(self.counted(gold_NC)))
         return metrics | {f"{self.metric}_tuned": self._own(*map(self.counted, (gold_NC, tuned_NC)))}
 
     @property

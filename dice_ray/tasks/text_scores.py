@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dice_ray.metrics.calibration import log_loss
+from dice_ray.metrics.catalogue import beta
 from dice_ray.metrics.classification import (
     Counts,
     binary_scores,
@@ -21,12 +21,12 @@ from dice_ray.metrics.classification import (
     class_scores,
     confusion,
     constant_f1,
-    constant_micro,
     f1_by_name,
     label_counts,
     macro_roc_auc,
     micro_and_macro,
 )
+from dice_ray.metrics.rules import FBetaRule, Outcomes
 from dice_ray.tasks.base import Decoded, Row
 from dice_ray.tasks.rows import labels_of
 from dice_ray.tasks.text_decider import TextDecider
@@ -89,12 +89,11 @@ def _label_metrics(
     counts = label_counts(gold_NC, probabilities_NC > 0.5)
     of_all_labels = micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))
     known = {"macro_f1": of_all_labels["macro_f1"], "roc_auc": 0.5}
-    is_known = score in known or score in ("f1", "precision", "recall") or chosen_f_beta(score, Counts())
-    names = {"f1", "macro_f1", score} if is_known else {"f1", "macro_f1"}
-    constants = {
-        f"constant_{name}": known[name] if name in known else constant_micro(gold_NC, partial(_micro, name))
-        for name in sorted(names)
-    }
+    constants_K = Outcomes.of_constants(gold_NC)
+    by_name = {"precision": constants_K.precision, "recall": constants_K.recall}
+    by_name |= {name: FBetaRule(beta=each).value(constants_K) for name in ("f1", score) if (each := beta(name))}
+    known |= {name: float(values_K.max()) for name, values_K in by_name.items()}
+    constants = {f"constant_{name}": known[name] for name in sorted({"f1", "macro_f1", score} & known.keys())}
     return {
         **micro_and_macro(counts),
         **constants,
@@ -102,7 +101,3 @@ def _label_metrics(
         "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
         **chosen_f_beta(score, sum(counts, Counts())),
     }
-
-
-def _micro(name: str, counts: Counts) -> float:
-    return (counts.scores | chosen_f_beta(name, counts))[name]

@@ -105,8 +105,12 @@ def test_several_labels_are_scored_as_scikit_learn_does() -> None:
 def test_the_best_constant_labels_are_those_that_most_texts_have() -> None:
     """All labels or none were called the best constant, and a model worse than one looked better."""
     records = tuple(TextRecord(str(number), "x", ("a", "b") if number == 3 else ("a",)) for number in range(10))
-    metrics = scored(built(records, labels="several"), records, [[0.9, 0.1]] * 10)
-    assert metrics["constant_f1"] == pytest.approx(2 * 10 / (2 * 10 + 1))
+    for score, best in (("f1", 2 * 10 / (2 * 10 + 1)), ("f2", 5 * 10 / (5 * 10 + 4))):
+        metrics = scored(built(records, labels="several", score=score), records, [[0.9, 0.1]] * 10)
+        assert metrics[f"constant_{score}"] == pytest.approx(best)
+    rule = {"cost": {"false_positive": 1.0, "false_negative": 2.0}}
+    metrics = scored(built(records, labels="several", decision=rule), records, [[0.9, 0.1]] * 10)
+    assert metrics["constant_cost"] == pytest.approx(1000 * 2 / 20), "b is missed once"
 
 
 def predicted(
