@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.config.load import Layer, resolve, values_layer, writes
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, InputError, Problem, RefusedError
 from dice_ray.models import sources
@@ -376,7 +376,6 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
             yield Problem(path, must, origin=layer.origin)
         if path in ("data.test_share", "data.groups", "data.time"):
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
-    data = layer.values.get("data")
-    if isinstance(data, Mapping) and "few_positives" in (data.get("imbalance") or ""):
+    if writes(layer.values, ("data", "imbalance", "few_positives")):
         must = "must not be set: each seed draws positives, the same for all trials"
         yield Problem("data.imbalance.few_positives", must, origin=layer.origin)

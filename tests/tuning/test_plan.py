@@ -20,6 +20,7 @@ from dice_ray.tuning.addresses import address_paths
 from dice_ray.tuning.cells import Variant, identity
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.looks import with_control_again
+from dice_ray.tuning.plan import quickest_and_slowest
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
@@ -350,6 +351,13 @@ def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
     for layers in (named, (*LAYERS, values_layer("--set", {"data.test_share": 0.2}))):
         with pytest.raises(ConfigError, match=r"data\.test_share: must be left out: data\.source has a test split"):
             study(layers=layers).grid()
+
+
+def test_a_configuration_that_is_the_quickest_and_the_slowest_is_tried_once() -> None:
+    """A dry run summed its time twice."""
+    configs = [resolve([*LAYERS, set_layer([f"training.epochs={epochs}"])]) for epochs in (3, 1, 2)]
+    assert [each.training.epochs for each in quickest_and_slowest(configs)] == [1, 3]
+    assert quickest_and_slowest(configs[:1]) == configs[:1]
 
 
 def test_the_stored_configuration_of_a_run_is_a_preset_for_sweeps_and_studies(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -19,7 +20,7 @@ from analysis.figures.by_number import (
     tversky_alpha,
 )
 from analysis.frames import Findings
-from analysis.ratios import PR_AUC
+from analysis.ratios import PR_AUC, ByRatio
 from analysis.report import report
 from analysis.statistics.intervals import t_interval
 from analysis.tables.by_number import scores_by_ratio
@@ -154,6 +155,22 @@ def test_significantly_worse_is_not_marked_as_significantly_better_is() -> None:
     assert (marked["dice"], marked["focal"]) == ("better", "worse")
     assert pd.isna(marked["plain"])
     assert pd.isna(marked["late"])
+
+
+def test_what_this_test_set_shows_and_new_data_do_not_is_not_marked() -> None:
+    """Bold said `significantly better` above a verdict that said the opposite."""
+    by_ratio = {}
+    for ratio in (1.0, 30.0):
+        (compared,) = comparisons(
+            study(
+                cell(arm, seed, f1 * (1 + seed / 100)) for arm, f1 in (("plain", 0.5), ("dice", 0.6)) for seed in SEEDS
+            )
+        )
+        arms = [replace(arm, new_data=arm.difference and arm.difference.untested) for arm in compared.arms]
+        assert any(arm.difference and arm.difference.is_significant for arm in arms)
+        by_ratio[ratio] = replace(compared, arms=tuple(arms))
+    (reading,) = ByRatio("", "test/f1", "plain", by_ratio).readings
+    assert not reading.significantly
 
 
 def test_a_negative_score_has_its_cell_and_its_point() -> None:
