@@ -12,12 +12,12 @@ from typing import Final
 import pandas as pd
 
 from analysis.cells import latest_cells, scores_by_arm
+from analysis.controls import Control
 from analysis.decisions import DecisionFacts
 from analysis.formats import ScoreFormat
 from analysis.frames import (
     Declared,
     Findings,
-    by_seed,
     collapsed,
     constant,
     has_drawn_settings,
@@ -36,7 +36,6 @@ from analysis.statistics.intervals import (
     Interval,
     holm_of,
     moderated,
-    paired_difference,
     sign_test,
     t_interval,
 )
@@ -110,33 +109,6 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class _Control:
-    """What should not differ from the baseline, and shows how large differences are that no loss makes.
-
-    In a tuned study it has the baseline's loss with the other settings of a tuned arm: the search alone differs. With
-    shared settings it has equal class weights. An A/A control is the baseline with other seeds.
-
-    Attributes:
-        arm: The arm whose settings it has, except those of the loss; the name of the baseline for the other two.
-        difference: To the baseline; its p is not corrected: better that a control fails too often than too seldom.
-    """
-
-    arm: str
-    difference: Difference
-    has_own_seeds: bool = False
-
-    @property
-    def is_passed(self) -> bool | None:
-        """Whether it cannot be told apart from the baseline; None if that cannot be tested.
-
-        Fewer than `FEW_SEEDS` seeds cannot be tested, nor the same difference with all seeds, as of runs that collapse.
-        """
-        mean, num = self.difference.interval.mean, self.difference.interval.num
-        is_tested = num >= FEW_SEEDS and (mean == 0 or not math.isnan(self.difference.p))
-        return not self.difference.is_significant if is_tested else None
-
-
-@dataclass(frozen=True)
 class Comparison:
     """The arms of a study on one data set, encoder and variant.
 
@@ -170,7 +142,7 @@ class Comparison:
     test_per_train: float
     why_not: str
     num_replaced: int
-    controls: tuple[_Control, ...] = ()
+    controls: tuple[Control, ...] = ()
     num_units: int = 0
     better_untuned: tuple[str, ...] = ()
 
@@ -324,7 +296,9 @@ def compare(
         test_per_train=ratio,
         why_not="" if any(arm.new_data for arm in arms) else why_not or "cells lack the counts of their test items",
         num_replaced=len(cells) - len(latest),
-        controls=tuple(_control(str(arm), reference, each["seed"], values[each.index]) for (_, arm), each in controls),
+        controls=tuple(
+            Control.of(str(arm), reference, each["seed"], values[each.index]) for (_, arm), each in controls
+        ),
         better_untuned=tuple(arm.arm for arm in others if is_tuned and arm.decisive and arm.decisive.is_ahead),
         num_units=min((len(part) for row in plain.values() for part in row.parts.values()), default=0),
     )
@@ -377,12 +351,6 @@ def _arm(
 
 def _share(collapsed: Set[int], seeds: Set[int]) -> float:
     return len(collapsed & seeds) / len(seeds) if seeds else 0.0
-
-
-def _control(arm: str, baseline: ArmScores, seeds: pd.Series[int], values: pd.Series[float]) -> _Control:
-    scored = by_seed(values, seeds)
-    difference = paired_difference(scored, baseline.scores, baseline.test_per_train, baseline.limits)
-    return _Control(arm, difference, has_own_seeds=not {*seeds} & baseline.ended)
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

@@ -1,4 +1,4 @@
-"""Runs that other programs made, as the findings of a study: which column says what, and what is wrong with the runs.
+"""Runs that other programs made, as the findings of a study: which column says what.
 
 Only this file knows that their columns have other names. What it returns has one parent and a cell for each run, as the
 frame of a study, so that comparison, verdict, tables and figures are those of a study.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ import pandas as pd
 
 from analysis.cells import latest_cells
 from analysis.comparison import is_row
-from analysis.frames import Findings, all_params
+from analysis.faults import MISSING, differing, faults
+from analysis.frames import Findings
 from dice_ray.errors import InputError, UnknownNameError, counted, shown
 from dice_ray.metrics import catalogue
 from dice_ray.tracking import schema
@@ -27,16 +28,12 @@ _SEEDS: Final = ("seed", "random_seed", "random_state", "fold", "split", "replic
 _BASELINES: Final = ("baseline", "base", "default", "control", "cross_entropy", "ce", "none")
 _FAMILIES: Final = ("params.", "metrics.", "tags.")
 _MOST_ARMS: Final = 30
-_MISSING: Final = ("", "nan", "na", "n/a", "none", "null", "-", "<na>")
 _RUNNING: Final = ("running", "scheduled", "unfinished", "waiting")
 _BROKEN: Final = ("failed", "killed", "crashed", "error", "fail", "pruned")
 _STATES: Final = ("status", "tags.state", f"tags.{schema.STATE}")
 """Columns of a run's state; a pruned trial of Optuna's `MLflowCallback` or of ours is FINISHED for MLflow."""
 _DIRECTIONS: Final = ("tags.direction", "tags.optuna.study_direction")
 """Tags in which Optuna's `MLflowCallback` and MLflow's storage for Optuna say which values are better."""
-_IGNORED: Final = re.compile(r"(.*[_./ ])?(id|uuid|name|dir|path|file|host|user|time|date|start|end|version|notes?)")
-"""Settings that may differ between arms: they name a run, or say where and when it ran."""
-_NUM_NAMED: Final = 5
 
 
 @dataclass(frozen=True)
@@ -144,11 +141,10 @@ def findings_of(
         cells[schema.tag_column(schema.VARIANT)] = places
     groups = [*cells.groupby(places, sort=False)] if places is not None else [("", cells)]
     for _, group in groups:
-        differing = _differing(latest_cells(group, label))
-        cells.loc[group.index, schema.tag_column(schema.DIFFERING)] = _listed(differing) or None
+        cells.loc[group.index, schema.tag_column(schema.DIFFERING)] = differing(latest_cells(group, label)) or None
     sentences = [
         _how(asked, arm, seed, baseline, by, len(rows), source),
-        *(each for place, group in groups for each in _faults(group, label, baseline, rows[seed], str(place))),
+        *(each for place, group in groups for each in faults(group, label, baseline, rows[seed], str(place))),
     ]
     if num := len(table) - len(rows):
         sentences.insert(1, f"Left out: {counted(num, 'run')} without a value of {_short(arm)} or {_short(seed)}.")
@@ -286,7 +282,7 @@ def _values(column: pd.Series[Any], metric: str, row_names: Sequence[str]) -> pd
         InputError: One is a text.
     """
     is_text = column.map(lambda value: isinstance(value, str))
-    empty = is_text & column.map(lambda value: str(value).strip().lower() in _MISSING)
+    empty = is_text & column.map(lambda value: str(value).strip().lower() in MISSING)
     numbers = pd.to_numeric(column.mask(empty), errors="coerce").astype("float64")
     wrong = column[numbers.isna() & is_text & ~empty]
     if len(wrong):
@@ -342,31 +338,6 @@ def _baseline(arms: pd.Series[str], asked: str | None, arm: str) -> str:
     return next((name for word in _BASELINES for name in known if name.lower() == word), known[0])
 
 
-def _differing(cells: pd.DataFrame) -> list[str]:
-    """The settings that differ between arms besides what is compared.
-
-    A setting that only one arm has is its own, as gamma is of one loss; and one of a new value in most runs names runs.
-    """
-    found = []
-    for name, stored in all_params(cells).items():
-        values = stored.mask(stored.str.lower().isin(_MISSING)).dropna()
-        by_arm = {str(arm): set(of) for arm, of in values.groupby(cells["arm"])}
-        is_same = len({frozenset(of) for of in by_arm.values()}) == 1
-        if len(by_arm) < 2 or is_same or _IGNORED.fullmatch(str(name).lower()):
-            continue
-        is_label = all(arm.lower() in value.lower() for arm, of in by_arm.items() for value in of)
-        if not is_label and 2 * values.nunique() <= len(values):
-            found.append(str(name))
-    return found
-
-
-def _listed(names: Iterable[object]) -> str:
-    """Names in a sentence, the first five of them."""
-    given = [*map(str, names)]
-    more = len(given) - _NUM_NAMED
-    return ", ".join(given[:_NUM_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _how(asked: Columns, arm: str, seed: str, baseline: str, by: str | None, num_runs: int, source: str) -> str:
     """Which column was taken for what, and how to take another one."""
     columns = [
@@ -376,27 +347,6 @@ def _how(asked: Columns, arm: str, seed: str, baseline: str, by: str | None, num
     ]
     first = " (guessed: --baseline takes another arm)" if asked.baseline is None else ""
     return f"Compared are {counted(num_runs, 'run')} of {source}, {', '.join(columns)}; baseline {baseline}{first}."
-
-
-def _faults(cells: pd.DataFrame, metric: str, baseline: str, names: pd.Series[Any], place: str) -> Iterator[str]:
-    """What is wrong with the runs of one place."""
-    on = f"On {place}: " if place else ""
-    score = cells[schema.metric_column(metric)]
-    if len(lost := cells[score.isna()]):
-        by_arm = _listed(f"{num} of {arm}" for arm, num in lost["arm"].value_counts(sort=False).items())
-        yield f"{on}Failed, not ended or without the score: {counted(len(lost), 'run')} ({by_arm})."
-    scored = cells[score.notna()]
-    repeated = scored[scored.duplicated(["arm", "seed"], keep=False)]
-    if len(repeated):
-        pairs = [f"{arm} with seed {names[where.index[0]]}" for (arm, _), where in repeated.groupby(["arm", "seed"])]
-        varies = all_params(repeated).groupby([repeated["arm"], repeated["seed"]]).nunique().gt(1).any()
-        differ = [name for name in map(str, varies[varies].index) if not _IGNORED.fullmatch(name.lower())]
-        advice = f" They differ in {_listed(differ)}: --by or --where separates them." if differ else ""
-        yield f"{on}Repeated: {_listed(pairs)}; of each the latest run with a score counts.{advice}"
-    seeds = {str(arm): set(of) for arm, of in scored.groupby("arm")["seed"]}
-    alone = [arm for arm, own in seeds.items() if arm != baseline and not own & seeds.get(baseline, set())]
-    if alone:
-        yield f"{on}Not paired, since they share no seed with {baseline}: {_listed(alone)}."
 
 
 def _direction_of_optuna(table: pd.DataFrame, metric: str) -> str | None:
