@@ -52,7 +52,7 @@ class MoreSeeds:
         Args:
             command: The one that runs it with the seeds that it has, `StudyPlan.command`.
         """
-        replaced = {option for option, given in (("--arm", self.arms), ("--max-seeds", self.num)) if given}
+        replaced = {option for option, given in (("--arm", self.arms), ("--seeds", self.num)) if given}
         words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
         words = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & replaced]
         if self.num:  # it lies beyond the last look, up to which `--until-settled` runs

@@ -38,7 +38,6 @@ def ablate(
     budget: int | None = None,
     crossed: bool = False,
     until_settled: bool = False,
-    max_seeds: int = 20,
     care: float | None = None,
     threshold: Literal["tuned", "untuned"] | None = None,
     again: bool = False,
@@ -65,13 +64,13 @@ def ablate(
         encoders: Encoder of all arms, in place of the preset's.
         arms: Arm to run, the baseline among them; by default all.
         losses: Losses of your own, as `loss` in `train`, by the names of the arms that they are compared as.
-        seeds: Number of seeds, by default 5: each arm is run with the seeds 1, 2, ...
+        seeds: Number of seeds, by default 5: each arm is run with the seeds 1, 2, ... With until_settled the most of
+            an arm, by default 20.
         num_settings: Number of settings drawn from the study's SPACE, by default 30: all arms are run with each of
             them once, with the first setting and seed 1, the second and seed 2, and so on.
         budget: Number of drawn settings of which the best by dev counts, by default 4.
         crossed: Run every drawn setting with every seed: for the sources of variance.
         until_settled: Compare the arms after 5, 10, 15, ... seeds, and run only those on that are not settled.
-        max_seeds: The most seeds of an arm, with until_settled.
         care: The smallest difference that matters to you, in points of the metric: arms within it are equal.
         threshold: At which the arms are compared, tuned on dev or untuned; by default tuned, where the task tunes one.
         again: Run the baseline with other seeds too, as a control: a difference between the two is chance.
@@ -98,8 +97,9 @@ def ablate(
     from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
-    check_whole(seeds=seeds, max_seeds=max_seeds, num_settings=num_settings, budget=budget)
-    _check_seeds(seeds, until_settled, max_seeds, care, OTHER_SEEDS)
+    check_whole(seeds=seeds, num_settings=num_settings, budget=budget)
+    _check_seeds(seeds, care, OTHER_SEEDS)
+    num_seeds = seeds or (20 if until_settled else 5)
     name = check_name(name or valid_name(Path(study).stem))
     object_store.fetch_driven(runs_folder() / name)
     file = library.read_study(study)
@@ -130,12 +130,12 @@ def ablate(
     over_seeds = {"until_settled": until_settled, "care": care, "threshold": threshold, "again": again}
     if file.variants_are == "settings" and (given_options := [option for option, value in over_seeds.items() if value]):
         raise InputError(f"{study} compares at equal tuning budget, over settings: give no {given_options[0]}")
-    looks: tuple[int, ...] = () if file.variants_are == "settings" else (seeds or 5,)
+    looks: tuple[int, ...] = () if file.variants_are == "settings" else (num_seeds,)
     if until_settled:
         library.folder_of("analysis")
         from analysis.statistics.looks import looks_up_to
 
-        looks = looks_up_to(max_seeds)
+        looks = looks_up_to(num_seeds)
 
     def below(preset: str | Path) -> list[Layer]:
         return layers_of(preset, settings)
@@ -155,7 +155,7 @@ def ablate(
         layers=with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if arm in asked},
         baseline=file.baseline,
-        seeds=tuple(range(1, (len(file.seeds) or (max_seeds if until_settled else seeds or 5)) + 1)),
+        seeds=tuple(range(1, (len(file.seeds) or num_seeds) + 1)),
         looks=looks,
         care=care or 0.0,
         threshold=threshold or "tuned",
@@ -181,7 +181,7 @@ def ablate(
                 "--settings": num_settings if crossed else None,
                 "--crossed": crossed,
                 "--until-settled": until_settled,
-                "--max-seeds": max_seeds if until_settled else None,
+                "--seeds": num_seeds if until_settled else None,
                 "--care": care,
                 "--threshold": threshold,
                 "--again": again,
@@ -198,11 +198,8 @@ def ablate(
     return run_plan(plan.with_contents(), driver, is_dry=dry_run)
 
 
-def _check_seeds(seeds: int | None, until_settled: bool, max_seeds: int, care: float | None, most: int) -> None:
-    for name, num in (("seeds", seeds), ("max_seeds", max_seeds)):
-        if num is not None and not 1 <= num < most:
-            raise InputError(f"{name} must be at least 1 and less than {most}, got {num}")
-    if until_settled and seeds is not None:
-        raise InputError(f"a study until its arms are settled must have max_seeds in place of seeds, got seeds {seeds}")
+def _check_seeds(seeds: int | None, care: float | None, most: int) -> None:
+    if seeds is not None and not 1 <= seeds < most:
+        raise InputError(f"seeds must be at least 1 and less than {most}, got {seeds}")
     if care is not None and not 0 < care < math.inf:
         raise InputError(f"care must be a difference above 0, in points of the metric, got {care}")

@@ -77,7 +77,6 @@ _SPELLED: Final = {
     "prior": _Spelling(metavar="auto|SHARE"),
     "ablate.threshold": _Spelling(metavar="tuned|untuned", kind=Literal["tuned", "untuned"]),
     "care": _Spelling(metavar="POINTS"),
-    "max_seeds": _Spelling(least=1),
     "push": _Spelling(metavar="ORG/NAME"),
     "ablate.data": _Spelling(
         metavar="PRESET", help="Preset whose data are used; by default those that the study names."

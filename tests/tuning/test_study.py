@@ -499,7 +499,7 @@ def test_a_study_that_ends_between_two_looks_goes_the_same_way(tmp_path: Path) -
         if getattr(counts, "done", 0) >= 10:
             os.kill(os.getpid(), signal.SIGINT)
 
-    looks: dict[str, Any] = {"settings": quick, "until_settled": True, "max_seeds": 7}
+    looks: dict[str, Any] = {"settings": quick, "until_settled": True, "seeds": 7}
     whole = dice_ray.ablate("mine.py", name="whole", **looks)
     with pytest.raises(KeyboardInterrupt):
         dice_ray.ablate("mine.py", name="cut", callbacks=[stopping], **looks)

@@ -395,7 +395,7 @@ def test_a_study_is_offered_again_with_the_seeds_that_it_needs() -> None:
     assert shlex.join(MoreSeeds(40, ("a", "b (1)")).words(command)) == (
         "dice-ray ablate loss_comparison --data 'my data.yaml' --name x --arm a --arm 'b (1)' --seeds 40"
     )
-    beyond = MoreSeeds(79).words("dice-ray ablate x --until-settled --max-seeds 20 --care 1")
+    beyond = MoreSeeds(79).words("dice-ray ablate x --until-settled --seeds 20 --care 1")
     assert shlex.join(beyond) == "dice-ray ablate x --care 1 --seeds 79", "the other command is refused"
 
 
