@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -40,6 +41,18 @@ _ANSWER_SECONDS: Final = 30
 _SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
 _LINE: Final = re.compile(r', "crc32": "([0-9a-f]{8})"\}$')
 _TEXT: Final = re.compile(r"# crc32 of the lines below: ([0-9a-f]{8})\n")
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file's bytes, remembered while its inode, size and modification time stay the same."""
+    status = path.stat()
+    return _hash(path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=1024)
+def _hash(path: Path, inode: int, size: int, modified: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync(file: Path) -> None:

@@ -46,7 +46,7 @@ def check(config: RunConfig) -> list[Problem]:
     for setting, column in data.split_columns().items():
         if not isinstance(getattr(data.reader, "columns", None), ColumnsBranch):
             known = ("hub", *(each.name for each in FORMATS if "columns" in each.model_fields))
-            must = f"must be left out: {data.reader.name} reads no records with columns, as these do"
+            must = "must be left out: the records are not rows with columns, as these readers read them"
             problems.append(Problem(f"data.{setting}", must, str(column), known=known))
         elif setting == "time" and not data.drawn():
             problems.append(Problem("data.time", "must be left out: data.source lacks no split", str(column)))

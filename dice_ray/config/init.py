@@ -89,8 +89,10 @@ def start(
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
     uses = [column for kind in reader.get("columns", {}).values() for column in kind.values()]
-    are_numbers = any(isinstance(column, int) for column in uses)
-    values["data"] |= {key: int(name) if are_numbers else name for key, name in given.splits.items()}
+    are_numbers = any(type(column) is int for column in uses)
+    values["data"] |= {
+        key: int(name) if are_numbers and name.isdecimal() else name for key, name in given.splits.items()
+    }
     name = name or file.name.partition(".")[0]
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
@@ -270,10 +272,10 @@ def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Ite
         if below in why:
             yield from _comment(why[below], indent)
         if isinstance(value, dict) and value:
-            yield f"{indent}{key}:"
+            yield f"{indent}{_key(key)}:"
             yield from _lines(value, why, below, depth + 1)
         else:
-            yield f"{indent}{key}: {_scalar(value)}"
+            yield f"{indent}{_key(key)}: {_scalar(value)}"
 
 
 def _comment(reason: str, indent: str) -> Iterator[str]:
@@ -281,6 +283,12 @@ def _comment(reason: str, indent: str) -> Iterator[str]:
     # Words are kept whole: a path or a column name that is cut in two could not be copied.
     lines = wrap(" ".join(words), _WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
     yield from (f"{indent}# {line}" for line in lines or [""])
+
+
+def _key(key: str) -> str:
+    """A key as YAML, which takes `no` for a truth value: keys may be names of classes."""
+    is_plain = key.isidentifier() and key.lower() not in ("yes", "no", "on", "off", "true", "false", "null")
+    return key if is_plain else _scalar(key)
 
 
 def _scalar(value: Any) -> str:

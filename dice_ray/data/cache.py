@@ -33,15 +33,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
-from dice_ray.files import opened, store_url
+from dice_ray.files import file_hash, opened, store_url
 
-_VERSION = 11
+_VERSION = 12
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 _ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
@@ -139,12 +138,6 @@ def _fill(draft: Path, full_key: str, about: Mapping[str, str], write: _Write) -
     (draft / "entry.json").write_text(json.dumps(stored), encoding="utf-8")
 
 
-def file_hash(path: Path) -> str:
-    """A hash of a file's bytes, remembered while its inode, size and modification time stay the same."""
-    status = path.stat()
-    return _hash(path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
-
-
 def list_entries() -> list[CacheEntryInfo]:
     """All entries, the most recently used first; also damaged ones and those of other versions of dice_ray."""
     entries = []
@@ -165,12 +158,6 @@ def clear(unused_for: float = 0.0) -> int:
         lock.unlink(missing_ok=True)
     names = {entry.name for entry in list_entries() if time.time() - entry.used >= unused_for}
     return sum(_delete_entry(path) for path in _paths(_ENTRY) if not unused_for or path.name in names)
-
-
-@lru_cache(maxsize=1024)
-def _hash(path: Path, inode: int, size: int, modified: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _text_hash(text: str) -> str:

@@ -61,7 +61,7 @@ class Drawable:
         """
         texts, counts = array("q"), Counter[str]()
         for record in records:
-            texts.append(hash(_same_text(record)))
+            texts.append(hash(same_text(record)))
             counts.update(_labels(record))
         # Equally frequent labels in the order of the file, which is the same in every process.
         ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
@@ -160,7 +160,7 @@ def _joined(by_text: Hashes, by_document: Hashes) -> _Numbers:
         least = lower
 
 
-def _same_text(record: Record) -> tuple[str, ...]:
+def same_text(record: Record) -> tuple[str, ...]:
     """What records of the same text have in common: not the label, case and spacing, nor which text of a pair is first.
 
     For questions it is the context, and for queries the sentence: those on one of them belong together.

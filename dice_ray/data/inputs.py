@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from dice_ray.data.formats.base import Labels, ReaderBranch
+from dice_ray.data.formats.base import Kept, Labels, ReaderBranch
 from dice_ray.data.formats.columns import ID, PairColumns, TextColumns
 from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.lists import QuestionColumns, TaggedColumns
@@ -85,7 +85,16 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     else:
         reader = source.reader
     on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
-    records, report = gather(path, partial(reader.read, path, labels), on_bad_row)
+    rows = list(reader.read(path, labels))
+    if labels == "ignored" and getattr(getattr(reader, "columns", None), "id", ID) is None:
+        # The data have no column of ids, and one named `id` may hold something else.
+        ids = [row.record.id for row in rows if isinstance(row, Kept)]
+        if len({*ids}) < len(ids):
+            rows = [
+                replace(row, record=replace(row.record, id=str(row.place))) if isinstance(row, Kept) else row
+                for row in rows
+            ]
+    records, report = gather(path, lambda: rows, on_bad_row)
     if not records:
         raise DataError(
             f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"

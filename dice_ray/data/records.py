@@ -170,9 +170,15 @@ def record_text(record: Record) -> str:
 
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
-    """The document of each record, by the record's id; empty if no document has several records."""
+    """The document of each record, by the record's id; empty if no document has several records.
+
+    A record that is of none stands alone.
+    """
     known = {each.id: each.document for each in records if not isinstance(each, QueryRecord)}
-    return known if any(known.values()) and len(set(known.values())) < len(known) else {}
+    if not any(known.values()):
+        return {}
+    known = {id_: document or f"record {id_}" for id_, document in known.items()}
+    return known if len(set(known.values())) < len(known) else {}
 
 
 def groups_of(records: Sequence[Record]) -> list[str] | None:

@@ -23,8 +23,7 @@ from pydantic_core import PydanticCustomError
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
-from dice_ray.data.cache import file_hash
-from dice_ray.data.draws import METHOD, Hashes
+from dice_ray.data.draws import METHOD, Hashes, same_text
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import WithSplitColumns
@@ -37,7 +36,7 @@ from dice_ray.data.sampling import BatchesConfig, NoneConfig, OversamplingConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.data.urls import expand_path, expanded, fetched, version
 from dice_ray.errors import DataError, counted, meant
-from dice_ray.files import holds_secret, is_url, joined, name_of
+from dice_ray.files import file_hash, holds_secret, is_url, joined, name_of
 from dice_ray.settings import Branch, Choice, Settings, nested
 
 
@@ -319,15 +318,18 @@ def _altered(
     return chain((splits.train[index] for index in kept), added), replace(splits.report, altered=altered)
 
 
-def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
+def _with_extra(config: DataConfig, splits: Splits, _: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
     before, source = key(config), config.read()["extra"]
     records, read = gather(source.where, source.rows, source.on_bad_row)
     _refuse_changed(config, before)
-    groups = {_group(each) for each in chain(splits.dev, splits.test)} if config.groups is not None else set()
-    new = [each for each in records if hash(each.content) not in held_out and _group(each) not in groups]
+    held_out, groups = set[int](), set[str]()
+    for each in chain(splits.dev, splits.test):
+        held_out.add(hash(same_text(each)))
+        groups |= {_group(each)} if config.groups is not None else set()
+    new = [each for each in records if hash(same_text(each)) not in held_out and _group(each) not in groups]
     description = f"{counted(len(new), 'record')} of {source.origin} added to {len(splits.train)}"
     if num_left_out := len(records) - len(new):
-        description += f"; {num_left_out} left out, as dev or test has their content or group"
+        description += f"; {num_left_out} left out, as dev or test has their text or group"
     # Files may number their records alike.
     named = (replace(each, id=f"{source.origin} {each.id}") for each in new)
     report = replace(splits.report, read=splits.report.read | {"extra": read}, altered=description)

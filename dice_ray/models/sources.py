@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from dice_ray.errors import RefusedError, RunError, first_line, nearest
+from dice_ray.files import file_hash
 from dice_ray.models.tiny import TINY
 
 _MINILM = "minilm"
@@ -32,7 +33,7 @@ def digest(name: str) -> str:
     if not folder.is_dir():
         return ""
     files = sorted({file for pattern in _CONTENT for file in folder.glob(pattern)})
-    text = "\n".join(f"{file.name} {_sha256_of(file)}" for file in files)
+    text = "\n".join(f"{file.name} {file_hash(file)}" for file in files)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -99,19 +100,7 @@ def _minilm() -> Path:
                 f"installed, and the hub failed with: {first_line(error)}"
             ) from error
     weights = folder / "model.safetensors"
-    checksum = _sha256_of(weights) if weights.is_file() else "no file"
+    checksum = file_hash(weights) if weights.is_file() else "no file"
     if checksum != _MINILM_SHA256:
         raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {_MINILM_SHA256}, got {checksum}")
     return folder
-
-
-def _sha256_of(file: Path) -> str:
-    status = file.stat()
-    return _sha256(file, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=64)
-def _sha256(file: Path, written_ns: int, size: int) -> str:
-    """The checksum, cached until the file changes: `written_ns` and `size` are part of the cache key."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

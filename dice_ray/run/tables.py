@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.errors import DataError, InputError, first_line
-from dice_ray.files import write_atomically
+from dice_ray.files import file_hash, write_atomically
 from dice_ray.run.names import check_name, given_folder
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
         for split in splits:
             file = unfinished / f"{split}.parquet"
             _write(tables[split], file, split)
-            content.update(f"{split} {_hash(file)}".encode())
+            content.update(f"{split} {file_hash(file)}".encode())
         folder = parent / content.hexdigest()[:16]
         if is_new := not folder.exists():
             unfinished.rename(folder)
@@ -125,12 +125,7 @@ def table_file(table: str | Path | Table) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
         file = Path(folder) / "table.parquet"
         _write(table, file, "the data")
-        yield file.rename(file.with_name(f"table-{_hash(file)[:12]}.parquet"))
-
-
-def _hash(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+        yield file.rename(file.with_name(f"table-{file_hash(file)[:12]}.parquet"))
 
 
 def _write(table: Any, file: Path, what: str) -> None:

@@ -114,7 +114,7 @@ def test_comments_give_reasons_and_yaml_the_values() -> None:
     "value", ["yes", "1", "a: b # c", 'tab\t"quote" \\', "\U0001f600\ufeff\x85\x7f\xa0é", True, 0, 0.001, {}]
 )
 def test_values_come_back_from_yaml(value: Any) -> None:
-    values = {"a": {"b": value}, "c": 1}
+    values = {"a": {"b": value}, "c": 1, "given": {"0": 1, "no": 2, "a: b": {"on": 3}}}
     text = "\n".join(_lines(values, {"a.b": "why:\nor \x1b[31m not"}, "", 0))
     assert yaml.safe_load(text) == values
 
@@ -458,6 +458,9 @@ def test_columns_of_groups_and_times_are_written_or_pointed_out() -> None:
     Path("b.csv").write_text("\n".join(rows))
     _, preset = api.init("b.csv", group_column="1", time_column="2")
     assert api.validate(preset).data.split_columns() == {"groups": 1, "time": 2}
+    Path("c.csv").write_text("\n".join(["ref,user_id,created_at,text,", *rows]))  # the label has no name
+    _, preset = api.init("c.csv", group_column="user_id")
+    assert api.validate(preset).data.split_columns() == {"groups": "user_id"}
     with pytest.raises(LookupError, match="There is no column named 'usr_id'; did you mean 'user_id'"):
         api.init("a.csv", group_column="usr_id", overwrite=True)
     with pytest.raises(InputError, match="a column must have one use, and 'bad' was given for several"):

@@ -154,7 +154,7 @@ def test_sections_are_checked_against_each_other() -> None:
         layers = Layer("mine.yaml", {"task": "tagging", "data": {"source": tagged}}), set_layer([f"data.{setting}=doc"])
         (line,) = problems_of(*layers)
         assert line.startswith(
-            f"data.{setting}: must be left out: conll reads no records with columns, as these do, got"
+            f"data.{setting}: must be left out: the records are not rows with columns, as these readers read them, got"
         )
         assert line.endswith("got doc (from --set). Known: hub, jsonl, tables, parquet, arrow.")
     whole = {"train": "a.tsv", "dev": "b.tsv", "reader": {"tables": {"quoting": False}}}

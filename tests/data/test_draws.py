@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, Latest, _same_text
+from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, Latest, same_text
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
 
 
@@ -82,11 +82,11 @@ def test_a_label_of_one_text_stays_in_train() -> None:
     share=st.floats(0.05, 0.9),
     seed=st.integers(0, 5),
 )
-def test_the_same_text_is_never_on_both_sides(rows: list[tuple[int, str]], share: float, seed: int) -> None:
+def test_thesame_text_is_never_on_both_sides(rows: list[tuple[int, str]], share: float, seed: int) -> None:
     records: list[Record] = [TextRecord(str(id), f"{text}", (label,)) for id, (text, label) in enumerate(rows)]
     dev = drawn(records, share, seed)
     train = [record for record in records if record not in dev]
-    assert not {_same_text(record) for record in dev} & {_same_text(record) for record in train}
+    assert not {same_text(record) for record in dev} & {same_text(record) for record in train}
     assert train
     assert bool(dev) == (len({text for text, _ in rows}) > 1)
     largest = max(Counter(text for text, _ in rows).values())
@@ -106,7 +106,7 @@ def test_the_same_text_is_never_on_both_sides(rows: list[tuple[int, str]], share
     ids=lambda record: type(record).__name__,
 )
 def test_labels_case_spacing_and_the_order_of_a_pair_make_no_other_text(one: Record, other: Record) -> None:
-    assert _same_text(one) == _same_text(other)
+    assert same_text(one) == same_text(other)
 
 
 def test_documents_stay_whole_if_the_split_can_hold_one() -> None:
@@ -128,7 +128,7 @@ def test_documents_that_share_a_text_are_drawn_together() -> None:
     for seed in range(3):
         dev = drawn(questions, 0.1, seed, np.arange(1, 241))
         assert len(dev) == 24
-        assert not {_same_text(record) for record in dev} & {_same_text(each) for each in questions if each not in dev}
+        assert not {same_text(record) for record in dev} & {same_text(each) for each in questions if each not in dev}
     # Each document shares its last text with the next one, except for every hundredth.
     chain: list[Record] = [TextRecord(f"{n}", f"text {n - n // 3 + n // 300}", ("a",)) for n in range(3000)]
     joined = Drawable.of(chain, np.arange(3000) // 3 + 1, {"dev": 0.1})

@@ -13,6 +13,7 @@ from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.lists import SpanColumns
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.formats.span_files import SpansConfig
+from dice_ray.data.formats.tables import TablesConfig
 from dice_ray.data.formats.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig, FilesConfig
@@ -50,6 +51,18 @@ def test_bad_rows_of_a_parquet_file_are_skipped_as_in_training(tmp_path: Path) -
     config = DataConfig(source=FilesConfig(train="gone.parquet", reader=reader, on_bad_row="skip"))
     records, report = inputs.read(config, path, "ignored")
     assert ([record.id for record in records], report.num_malformed) == (["a", "b"], 1)
+
+
+@pytest.mark.parametrize("ids", ["77", "  "])
+def test_a_column_named_id_need_not_hold_ids_where_the_data_have_none(ids: str, tmp_path: Path) -> None:
+    """A file that `init` accepted, without its column `id`, could not be predicted."""
+    (tmp_path / "new.csv").write_text(f"id,text\n{ids[0]},x\n{ids[1]},y\n")
+    reader = TablesConfig(quoting=True, delimiter=",", columns=TextColumns(text="text"))
+    config = DataConfig(source=FilesConfig(train="gone.csv", reader=reader, on_bad_row="skip"))
+    records, _ = inputs.read(config, tmp_path / "new.csv", "ignored")
+    assert [record.id for record in records] == ["2", "3"]
+    (tmp_path / "new.csv").write_text("id,text\n7,x\n8,y\n")
+    assert [record.id for record in inputs.read(config, tmp_path / "new.csv", "ignored")[0]] == ["7", "8"]
 
 
 def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:

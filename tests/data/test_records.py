@@ -43,7 +43,8 @@ def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> No
     texts = [TextRecord("1", "a", ("x",), "Ann"), TextRecord("2", "b", ("x",), "Ann")]
     assert documents(texts) == {"1": "Ann", "2": "Ann"}, "the group that the user names"
     sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
-    assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
+    assert documents(sentences) == {"1": "record 1", "4": "3", "6": "3"}
+    assert len(set(documents([*sentences, TaggedRecord("7", ("a",), ("O",))]).values())) == 3, "each is one of its own"
     assert documents([replace(sentence, document="") for sentence in sentences]) == {}
 
 

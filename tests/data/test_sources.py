@@ -158,14 +158,14 @@ def test_extra_records_are_trained_on_and_leave_dev_and_test_as_they_are(tmp_pat
     added = [PairRecord("more.tsv 2", "new", "one", "1"), PairRecord("more.tsv 4", "new", "two", "0")]
     assert list(splits.train) == [*plain.train, *added]
     assert splits.digest != plain.digest
-    line = "  train: 2 records of more.tsv added to 72; 1 left out, as dev or test has their content or group"
+    line = "  train: 2 records of more.tsv added to 72; 1 left out, as dev or test has their text or group"
     assert str(splits.report).splitlines()[1] == line
     altered = config.model_copy(update={"imbalance": RatioConfig(negatives=1, size=10)})
     assert load(altered, "1").report.sizes["train"] == 10
     assert str(load(altered, "1").report).splitlines()[
         1
     ] == f"{line}; 5 negatives and 5 positives by data.imbalance " + ("ratio, of 37 negatives and 37 positives")
-    table(tmp_path, "more.tsv", ["other\tone\t1"])
+    table(tmp_path, "more.tsv", ["other\tone\t1", f"{known.second.upper()}\t{known.first}\t1"])  # its text again
     assert load(config).train[-1].first == "other"
     assert key(files(tmp_path, train="a.tsv"))["files"].keys().isdisjoint({"extra"}), "keys of older caches stay"
     with pytest.raises(

@@ -138,6 +138,16 @@ def are_labelled_texts(records: Sequence[Record]) -> bool:
     return _are_labels([record.labels[0] for record in texts]) and _are_texts([record.text for record in texts])
 
 
+def begins_with_names(rows: Sequence[Sequence[Any]]) -> bool:
+    """Whether the first row has the name of a column; one that recurs below it is a label, such as `question`."""
+    return any(
+        isinstance(cell, str)
+        and cell.strip().lower() in KNOWN_NAMES
+        and all(row[number : number + 1] != [cell] for row in rows[1:])
+        for number, cell in enumerate(rows[0])
+    )
+
+
 def _are_labels(cells: Sequence[Any]) -> bool:
     """Whether cells repeat a few short values, as labels do."""
     if any(isinstance(cell, dict) for cell in cells):

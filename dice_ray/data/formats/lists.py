@@ -251,8 +251,8 @@ def _answers(value: Any, start: Any) -> list[Any] | str | None:
     if isinstance(value, str):
         if start is None:
             return [value]
-        number = int(start) if isinstance(start, str) and start.isdecimal() else start
-        return [{"text": value, "answer_start": number}]
+        is_number = isinstance(start, str) and start.removesuffix(".0").isdecimal()
+        return [{"text": value, "answer_start": _whole(float(start) if is_number else start)}]
     if value is None or isinstance(value, list):
         return value
     if not isinstance(value, dict) or not {"text", "answer_start"} <= value.keys():
@@ -262,7 +262,12 @@ def _answers(value: Any, start: Any) -> list[Any] | str | None:
         return None
     if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
         return "an object with the lists `text` and `answer_start`, equally long,"
-    return [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+    return [{"text": text, "answer_start": _whole(start)} for text, start in zip(texts, starts, strict=True)]
+
+
+def _whole(value: Any) -> Any:
+    """The number that pandas makes `3.0` where others are missing; any other value as it is."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _all(values: Any, kind: type) -> bool:

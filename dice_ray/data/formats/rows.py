@@ -25,7 +25,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import choose_columns
+from dice_ray.data.formats.candidates import begins_with_names, choose_columns
 from dice_ray.data.formats.columns import ID, LABELS, ONE_HOT, TEXTS, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
@@ -156,6 +156,9 @@ class JsonlConfig(TextReaderBranch):
                 raise
             return str(error).removeprefix(f"{file}, ")
         are_numbered = bool(rows) and isinstance(rows[0], dict) and 0 in rows[0]
+        if are_numbered and begins_with_names([[*row.values()] for row in rows if isinstance(row, dict)]):
+            names = shown([*rows[0].values()])
+            raise unreadable(file, "its first row", "values", f"names of columns, {names}: delete it")
         kind = "Lists of values, numbered from 0." if are_numbered else "Objects with the same keys."
         return _guess_rows(cls, sample, rows, kind)
 

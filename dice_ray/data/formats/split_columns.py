@@ -59,12 +59,16 @@ def time_of(value: object) -> np.datetime64 | float | None:
         pass
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        found = found.astimezone(UTC) if found.tzinfo else found
+    except (ValueError, OverflowError):
         return None
-    return np.datetime64((found.astimezone(UTC) if found.tzinfo else found).replace(tzinfo=None), "s")
+    return np.datetime64(found.replace(tzinfo=None), "s")
 
 
 def _group_of(value: object) -> str:
     """The name of a group; empty if it is missing. pandas writes whole numbers as `3.0` where some are missing."""
-    whole = int(value) if isinstance(value, float) and value.is_integer() else value
-    return "" if value is None or value != value else str(whole).strip()
+    if value is None or value != value:
+        return ""
+    name = str(value).strip()
+    whole = name.removesuffix(".0")
+    return whole if whole.removeprefix("-").isdecimal() else name

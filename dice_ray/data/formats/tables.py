@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -25,7 +26,7 @@ from dice_ray.data.formats.base import (
     Sample,
     TextReaderBranch,
 )
-from dice_ray.data.formats.candidates import KNOWN_NAMES, choose_columns
+from dice_ray.data.formats.candidates import begins_with_names, choose_columns
 from dice_ray.data.formats.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.formats.json_rows import is_json
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
@@ -168,6 +169,8 @@ class TablesConfig(TextReaderBranch):
         """With its delimiter, quoting, header and columns."""
         if is_json(sample.first_line):
             return "its first line is JSON"
+        if re.fullmatch("sep=.", sample.first_line):
+            raise unreadable(sample.path, 1, "the names of the columns", f"{sample.first_line}: delete this line")
         missing: UnknownNameError | None = None
         share = f"{1 - MAX_BAD_SHARE:.0%}"
         reason = f"no tab, comma, semicolon or bar splits {share} of the rows into as many columns as the first"
@@ -257,12 +260,9 @@ def _whole_rows(rows: Iterator[tuple[int, list[str] | Bad]]) -> tuple[list[list[
 
 def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
-    for number, cell in enumerate(rows[0]):
-        if cell in (*given.columns, *given.splits.values()) and not cell.isdecimal():
-            return True
-        # A name that recurs below it is a label, such as `question`.
-        if cell.strip().lower() in KNOWN_NAMES and all(row[number] != cell for row in rows[1:]):
-            return True
+    names = (*given.columns, *given.splits.values())
+    if any(cell in names and not cell.isdecimal() for cell in rows[0]) or begins_with_names(rows):
+        return True
     if WordColumns.choose(_named(rows, header=True)):
         return True
     chosen = choose_columns(_named(rows[1:], header=False))

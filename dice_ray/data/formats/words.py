@@ -58,7 +58,8 @@ class WordColumns(UsedColumns):
             if spoilt := within or (None if is_given_once else before):
                 yield spoilt
             elif sentence:
-                words, tags = [row["word"] for _, row in sentence], [row["tag"] for _, row in sentence if "tag" in row]
+                words = [row["word"] for _, row in sentence]
+                tags = [row["tag"].strip() for _, row in sentence if "tag" in row]
                 yield tagged_record(sentence[0][0], words, tags or None, self.tags)
 
     @classmethod
@@ -147,6 +148,9 @@ class SpanRows(SpanSettings, UsedColumns):
             "id": ("id", "doc_id", "text_id", "document_id", "sentence_id"),
         }
         named = {use: [names[name] for name in known if name in names] for use, known in uses.items()}
+        # One that counts the rows is none of the texts: each span would be alone in a copy of its text.
+        texts = named["text"][:1]
+        named["id"] = [each for each in named["id"] if texts and _is_of_texts(rows, each, *texts)]
         found = {use: columns[0] for use, columns in named.items() if columns}
         if not {"text", "start", "end", "label"} <= found.keys():
             return None
@@ -184,6 +188,11 @@ def _whole(cell: str) -> int | None:
     """The number in a cell, which pandas may write as `3.0`."""
     number = cell.strip().removesuffix(".0")
     return int(number) if number.isdecimal() else None
+
+
+def _is_of_texts(rows: Sequence[Mapping[Column, str]], column: Column, text: Column) -> bool:
+    """Whether a column does not change within the rows of a text."""
+    return all(before[column] == after[column] for before, after in pairwise(rows) if before[text] == after[text])
 
 
 def _begins_sentences(rows: Sequence[Mapping[Column, str]], column: Column) -> bool:

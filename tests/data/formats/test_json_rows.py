@@ -164,6 +164,9 @@ def test_rows_that_are_lists_have_numbered_columns(tmp_path: Path) -> None:
         Kept(3, TextRecord("3", "b", ("z",))),
     ]
     assert next(JsonlConfig(columns=TextColumns()).read(path)) == Bad(1, "a JSON object", "['x', 'a']")
+    path.write_text(json.dumps([["text", "label"], *([row["text"], "ab"[n % 2]] for n, row in enumerate(ROWS))]))
+    with pytest.raises(DataError, match=r"its first row: .* found names of columns, .*label.*: delete it"):
+        guess(path)
 
 
 def test_nested_keys_are_columns_with_dots(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dice_ray.data.formats.columns import PairColumns, TextColumns
 from dice_ray.data.formats.lists import QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.formats.questions import _MISPLACED, SquadConfig
 from dice_ray.data.formats.rows import JsonlConfig, ParquetConfig, RowColumnsConfig
-from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import AnswerSpan, PairRecord, QuestionRecord, TaggedRecord, TextRecord
 
 
 def from_json(folder: Path, columns: RowColumnsConfig, *rows: Any) -> list[RowResult]:
@@ -142,6 +142,10 @@ def test_no_answers_are_unlabelled_and_contexts_are_groups(tmp_path: Path) -> No
     records = [row.record for row in found if isinstance(row, Kept) and isinstance(row.record, QuestionRecord)]
     assert [(record.answers, record.impossible) for record in records] == [((), True)] * 3
     assert records[0].group == records[1].group != records[2].group
+    cells = {"answers": "Ann", "start": "0.0"}, {"answers": {"text": ["Ann"], "answer_start": [0.0]}, "start": None}
+    for answered in cells:  # pandas writes whole numbers so where some are missing
+        (kept,) = from_json(tmp_path, QuestionColumns(start="start"), row | answered)
+        assert content(kept)[3] == ((AnswerSpan("Ann", 0),),)
 
 
 def content(row: RowResult) -> tuple[Any, ...]:

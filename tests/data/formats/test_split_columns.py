@@ -128,9 +128,10 @@ def test_only_the_rows_that_are_drawn_from_need_times(tmp_path: Path) -> None:
 
 
 def test_values_of_every_type() -> None:
-    assert [_group_of(value) for value in (3, 3.0, 3.5, "3 ", True)] == ["3", "3", "3.5", "3", "True"]
+    assert [_group_of(value) for value in (3, 3.0, "3.0", 3.5, "3 ", True)] == ["3", "3", "3", "3.5", "3", "True"]
     assert [_group_of(value) for value in (None, float("nan"), "  ")] == ["", "", ""]
     assert time_of(date(2024, 3, 1)) == time_of("2024-03-01") == time_of("2024-03-01 01:00:00+01:00")
+    assert time_of("0001-01-01T00:00:00+01:00") is None
     assert [time_of(value) for value in (2, "2.5", "1e3", "inf", True, None, "")] == [
         2,
         2.5,

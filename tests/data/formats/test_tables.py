@@ -115,6 +115,27 @@ def test_a_table_of_words_gives_sentences_and_a_bad_row_spoils_its_own(tmp_path:
     assert first == Kept(2, TaggedRecord("2", ("Ada", ","), ("B-per", "O")))
     assert (type(second), second.place) == (Bad, 5)
     assert third == Kept(6, TaggedRecord("6", ("Bob",), ("B-per",)))
+    (spaced,) = reader.read(written(tmp_path, "\n".join([rows[0], "1,Ann,B-per ", "1,Lee,I-per "])))
+    assert spaced == Kept(2, TaggedRecord("2", ("Ann", "Lee"), ("B-per", "I-per"))), "a space made another class"
+
+
+def test_a_column_that_counts_the_spans_is_no_id_of_the_texts(tmp_path: Path) -> None:
+    """Each span was alone in a copy of its text, where all other words were tagged O."""
+    spans = [(f"Ann lives in town {n}", *span) for n in range(20) for span in ((0, 3, "PER"), (13, 17, "LOC"))]
+    for names, ids in (("id", [[n] for n in range(40)]), ("id,doc_id", [[n, n // 2] for n in range(40)])):
+        lines = [",".join(map(str, (*own, *span))) for own, span in zip(ids, spans, strict=True)]
+        path = written(tmp_path, "\n".join([f"{names},text,start,end,label", *lines]), "a.csv")
+        found = guess(path)
+        assert [record.content[-1] for record in found.records] == [str(n) for n in range(20)]
+        columns = found.reader["tables"]["columns"]["span_rows"]
+        assert columns.get("id") == ("doc_id" if "doc_id" in names else None)
+
+
+def test_the_line_that_names_a_delimiter_to_excel_is_refused(tmp_path: Path) -> None:
+    """It was taken for the header, and the header for a text with a label of its own."""
+    path = written(tmp_path, "sep=;\ntext;label\n" + "".join(f"a day {n};{n % 2}\n" for n in range(20)), "a.csv")
+    with pytest.raises(DataError, match=r"line 1: expected the names of the columns, found sep=;: delete this"):
+        guess(path)
 
 
 def test_a_bad_row_between_two_sentences_may_be_of_either(tmp_path: Path) -> None:
