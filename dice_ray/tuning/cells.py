@@ -23,8 +23,8 @@ from dice_ray.tuning.plan import LeftOutArm
 
 AGAIN = "control_again"
 """The arm that is the baseline with other seeds."""
-OTHER_SEEDS = 1000
-"""What its seeds are larger by; no study has so many seeds."""
+OTHER_SEEDS = 10_000
+"""What its seeds are larger by: no study has so many, and those from 1,001 on are of the reruns of sweeps."""
 RESULTS_VERSION = 3
 """Raised when the numbers of a run change: cells of another version run again."""
 VariantsAre: TypeAlias = Literal["data", "settings"]

@@ -254,7 +254,7 @@ def test_a_control_with_other_seeds_takes_no_cell_from_the_arms_and_variants_aft
     plan = plan.model_copy(update={"arms": plan.arms | {"dice": {"loss": "dice"}}})
     cells = [(cell.variant, cell.arm, cell.seed) for cell in plan.grid().cells]
     of_arms = product(plan.variants, ("ce", "focal", "dice"), plan.seeds)
-    of_control = product(plan.variants, ("control_again",), (1001, 1002))
+    of_control = product(plan.variants, ("control_again",), (10_001, 10_002))
     assert sorted(cells) == sorted((*of_arms, *of_control))
 
 

@@ -440,8 +440,8 @@ def test_a_study_in_looks_asks_for_the_arms_that_are_open(tmp_path: Path) -> Non
     first = up_to_look(plan, None)
     assert first is not None
     seeds = {cell.seed for cell in first.grid().cells if cell.arm == "control_again"}
-    assert (len(first.grid().cells), seeds) == (15, {1001, 1002, 1003, 1004, 1005})
-    assert plan.identity("control_again", 1001) == plan.identity("ce", 1001), "the baseline, but for its seed"
+    assert (len(first.grid().cells), seeds) == (15, {10_001, 10_002, 10_003, 10_004, 10_005})
+    assert plan.identity("control_again", 10_001) == plan.identity("ce", 10_001), "the baseline, but for its seed"
     second = up_to_look(first, ["focal"])
     assert second is not None
     assert len(second.grid().cells) == 30
