@@ -269,11 +269,11 @@ class StudyPlan(Plan):
         changed = []
         if stored.controls and stored.baseline != self.baseline:
             changed.append(f"baseline {stored.baseline} then, which has a control, {self.baseline} now")
-        for name in ("looks", "care", "threshold"):
+        for name in ("looks", "care", "threshold", "budget"):
             then, now = getattr(stored, name), getattr(self, name)
             is_given = len(now) > 1 if name == "looks" else now
-            # An older study has no threshold, and fewer seeds than a claim needs were no look at anything.
-            is_free = (name == "threshold" and not then) or (name == "looks" and _is_no_look(then))
+            # An older study has no threshold or budget; fewer seeds than a claim needs were no look at anything.
+            is_free = (name in ("threshold", "budget") and not then) or (name == "looks" and _is_no_look(then))
             if is_given and now != then and not is_free:
                 changed.append(f"{name} {then or 'none'} then, {now} now, which holds from the first run on")
         for variant in [variant for variant in self.digests if variant in stored.digests]:
@@ -323,6 +323,7 @@ class StudyPlan(Plan):
             merged["variants"][name] = self.variants[name].model_copy(update={"arms": arms})
         asked = self.asked or self.asked_for_all()
         declared = {name: getattr(stored, name) for name in ("looks", "care", "threshold")}
+        declared["budget"] = stored.budget or self.budget
         if _is_no_look(stored.looks):
             declared["looks"] = self.looks
         plan = self.model_copy(update={**merged, **declared, "seeds": seeds, "asked": None})

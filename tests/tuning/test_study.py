@@ -466,15 +466,16 @@ def test_a_study_in_looks_asks_for_the_arms_that_are_open(tmp_path: Path) -> Non
 
 
 def test_what_was_declared_before_the_first_run_holds(tmp_path: Path) -> None:
-    """Finds looks, a difference that matters, or a threshold that are chosen after results were seen."""
-    plan = study(seeds=range(1, 11), looks=(5, 10), care=1.0, threshold="tuned")
+    """Finds looks, a difference that matters, a threshold or a budget that are chosen after results were seen."""
+    plan = study(seeds=range(1, 11), looks=(5, 10), care=1.0, threshold="tuned", budget=4)
     store(plan, tmp_path)
-    for change in ({"looks": (5, 10, 15)}, {"care": 0.5}, {"threshold": "untuned"}):
+    for change in ({"looks": (5, 10, 15)}, {"care": 0.5}, {"threshold": "untuned"}, {"budget": 8}):
         with pytest.raises(RunError, match=f"{next(iter(change))} .* then, .* now, which holds from the first run on"):
             store(plan.model_copy(update=change), tmp_path)
     more = store(study(seeds=range(1, 31), looks=(30,)), tmp_path)
     assert isinstance(more, StudyPlan)
-    assert (len(more.seeds), more.looks, more.care, more.threshold) == (30, (5, 10), 1.0, "tuned")
+    declared = (more.looks, more.care, more.threshold, more.budget)
+    assert (len(more.seeds), *declared) == (30, (5, 10), 1.0, "tuned", 4)
     for num, looks in ((6, (6,)), (2, (8,))):
         store(study(looks=(num,), seeds=range(1, num + 1)), tmp_path / f"{num}")
         grown = store(study(seeds=range(1, 9), looks=(8,)), tmp_path / f"{num}")
