@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.formats import PERCENT
-from analysis.frames import Declared, Findings, losses, param_values, scores, tag_values
+from analysis.frames import Findings, losses, param_values, scores, tag_values
 from analysis.paper.printed import METRICS, Block, PrintedRow, PrintedTable, printed_tables, published_records
 from analysis.statistics.intervals import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
@@ -214,8 +214,9 @@ def _add(
 
 def _ours(comparison: Comparison, block: Block, printed: PrintedTable) -> _Ours:
     *others, last = block.headings
+    declared = replace(comparison.declared, threshold="untuned")
     # The baseline of the study may be another one.
-    compared = compare(comparison.cells, f"test/{METRICS[last]}", _BASELINE, Declared(threshold="untuned")).arms
+    compared = compare(comparison.cells, f"test/{METRICS[last]}", _BASELINE, declared).arms
     plain = (arm for arm in compared if not arm.is_tuned and arm.name != CONSTANT)
     return _Ours(
         comparison,

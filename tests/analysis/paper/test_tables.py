@@ -69,9 +69,12 @@ def test_mrpc_stands_in_table_7() -> None:
     assert any("+0.73 on QQP, the table +0.79" in note for note in made["7"].notes)
 
 
-def test_differences_are_those_of_the_comparison() -> None:
-    """The paper's tables had a family of tests of their own, so that one report called a difference both."""
-    frame = study(ARMS, data="mrpc", published="mrpc", encoder="minilm", task="sentence_pair")
+@pytest.mark.parametrize("looks", [None, "5 10 15"])
+def test_differences_are_those_of_the_comparison(looks: str | None) -> None:
+    """Finds tests of a family of their own, or as of one look, so that one report calls a difference both."""
+    arms = {arm: (2 * of_arm)[:5] for arm, of_arm in ARMS.items()}
+    frame = study(arms, data="mrpc", published="mrpc", encoder="minilm", task="sentence_pair")
+    frame = frame.assign(**{"tags.looks": looks, "seed": frame["seed"] + 1})
     frame["metrics.test/f1_tuned"] = frame["metrics.test/f1"] + frame["seed"].astype(float) / 1000
     findings = Findings(frame)
     (compared,) = comparisons(findings)
