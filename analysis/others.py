@@ -30,8 +30,9 @@ _FAMILIES: Final = ("params.", "metrics.", "tags.")
 _MOST_ARMS: Final = 30
 _RUNNING: Final = ("running", "scheduled", "unfinished", "waiting")
 _BROKEN: Final = ("failed", "killed", "crashed", "error", "fail", "pruned")
-_STATES: Final = ("status", "tags.state", f"tags.{schema.STATE}")
-"""Columns of a run's state; a pruned trial of Optuna's `MLflowCallback` or of ours is FINISHED for MLflow."""
+_STATES: Final = ("status", "state", "State", "tags.state", f"tags.{schema.STATE}")
+"""Columns of a run's state: MLflow's, those of CSV files of ours and of W&B, and tags, as a pruned trial of Optuna's
+`MLflowCallback` or of ours is FINISHED for MLflow."""
 _DIRECTIONS: Final = ("tags.direction", "tags.optuna.study_direction")
 """Tags in which Optuna's `MLflowCallback` and MLflow's storage for Optuna say which values are better."""
 
@@ -134,7 +135,7 @@ def findings_of(
                 None if has_score else f"no finite value of {metric_name}" if state == "done" else f"its status is {of}"
                 for has_score, state, of in zip(score.notna(), states, status, strict=True)
             ],
-            **{schema.param_column(_short(each)): rows[each].map(_as_name) for each in settings},
+            **{schema.param_column(_short(each)): rows[each].map(_as_name, na_action="ignore") for each in settings},
         }
     )
     if places is not None:
@@ -266,9 +267,9 @@ def _guessed_arm(table: pd.DataFrame, settings: Sequence[str], seed: str, by: st
 
 
 def _as_numbers(seeds: pd.Series[Any]) -> pd.Series[int]:
-    """Seeds as numbers; texts, such as the names of folds, are numbered in their order."""
+    """Seeds as numbers; texts, such as the names of folds, and numbers that a float rounds are numbered in order."""
     numbers = pd.to_numeric(seeds, errors="coerce")
-    if numbers.notna().all() and (numbers % 1 == 0).all():
+    if (numbers % 1 == 0).all() and numbers.between(-(2**53), 2**53, inclusive="neither").all():
         return numbers.astype("int64")
     names = seeds.map(_as_name)
     order = {value: number for number, value in enumerate(sorted(set(names)), start=1)}

@@ -10,18 +10,18 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
-from analysis.frames import Findings, by_seed, param_values, scores, test_per_train
+from analysis.frames import Findings, param_values, scores, test_per_train
 from analysis.ratios import PR_AUC, ByRatio, by_ratio
 from analysis.statistics.intervals import FEW_SEEDS, Interval, t_interval
 from dice_ray.metrics import catalogue
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
@@ -232,17 +232,19 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
             param_values(compared.cells, f"loss.tversky.{path}") for path in ("alpha", "beta", "scope")
         )
         # Where beta is not 1 - alpha, alpha alone says little.
+        # The settings of runs that other programs made are texts.
+        alphas, betas = (pd.to_numeric(each, errors="coerce") for each in (alphas, betas))
         cells = compared.cells.assign(alpha=alphas)[alphas.notna() & ~((alphas + betas - 1).abs() >= 1e-9)]
-        short = compared.metric.partition("/")[2]
+        short = compared.metric.rpartition("/")[2]
         panels = []
         for scope, group in cells.groupby(scopes[cells.index].astype("str")):
             # Two arms of one alpha differ in something else, so that their mean belongs to neither.
             if group["alpha"].nunique() > 2 and not group.duplicated(["alpha", "seed"]).any():
                 metrics = {"precision": "test/precision", "recall": "test/recall", short: compared.metric}
                 lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
-                lines = [line for line in lines if line.x]
-                percent = all(ScoreFormat.of(line.name, line.y).percent for line in lines)
-                panels.append(_Panel(f"scope: {scope}", "", ScoreFormat(percent=percent), tuple(lines)))
+                if lines := [line for line in lines if line.x]:
+                    percent = all(ScoreFormat.of(line.name, line.y).percent for line in lines)
+                    panels.append(_Panel(f"scope: {scope}", "", ScoreFormat(percent=percent), tuple(lines)))
         text = (
             "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
             "rise with alpha and recall fall. Means over seeds with 95 % intervals."
@@ -257,8 +259,8 @@ def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
     """The mean of a metric over seeds for each alpha, with its interval."""
     score, limits = scores(cells, metric), catalogue.metric(metric).limits
     points = {
-        float(alpha): t_interval(list(scored.values()), test_per_train(group), limits)
+        float(alpha): t_interval(scored, test_per_train(group), limits)
         for alpha, group in cells.groupby(cells["alpha"])
-        if (scored := by_seed(score[group.index], group["seed"]))
+        if (scored := score[group.index].dropna().tolist())
     }
     return Line.through(name, points)

@@ -14,6 +14,7 @@ from analysis.frames import Findings
 from analysis.others import Columns, findings_of
 from analysis.outcome import summary
 from analysis.report import report
+from analysis.tables.runs import all_runs
 from analysis.verdict import verdicts
 from dice_ray.errors import DiceRayError
 
@@ -101,6 +102,16 @@ def test_only_the_runs_that_were_chosen_are_compared() -> None:
     assert "1 of ce" in said(made(table().replace({"f1": {0.6: math.inf}})))
 
 
+def test_settings_are_texts_or_missing() -> None:
+    """Finds a report that ends in a TypeError where alpha is a text, and `nan` in the CSV file of all runs."""
+    alphas = {"ce": math.nan, "a": 0.25, "b": 0.5, "c": 0.75}
+    paths = {"alpha": alphas, "beta": {arm: 1 - of for arm, of in alphas.items()}, "scope": "batch"}
+    columns: dict[str, Any] = {f"loss.tversky.{name}": values for name, values in paths.items()}
+    found = made(table(dict.fromkeys(alphas, 0.0), **columns), arm="loss", seed="seed")
+    assert "tversky_alpha" in {figure.name for figure in report(found).figures}
+    assert "nan" not in all_runs(found)[0].csv()
+
+
 def test_measurements_of_a_table_are_no_settings() -> None:
     """Finds another score that is listed with what the runs were given."""
     frame = made(table(layers=2).assign(recall=[number / 16 for number in range(15)])).frame
@@ -151,9 +162,10 @@ def test_what_is_wrong_with_the_runs_is_said(name: str) -> None:
     assert ("DIFFER" in text) == (name in ("settings", "repeated"))
 
 
-def test_the_score_of_a_run_that_failed_or_goes_on_does_not_count() -> None:
-    """Finds its last value in a mean: a killed run has one too."""
-    runs = table().assign(status=["KILLED", "RUNNING"] + ["FINISHED"] * 13)
+@pytest.mark.parametrize("column", ["status", "state", "State"])
+def test_the_score_of_a_run_that_failed_or_goes_on_does_not_count(column: str) -> None:
+    """Finds its last value in a mean, as a killed run has one too, and a state that is taken for a setting."""
+    runs = table().assign(**{column: ["KILLED", "RUNNING"] + ["FINISHED"] * 13})
     (compared,) = comparisons(made(runs))
     assert compared.reference.score.num == 3
 
@@ -194,9 +206,13 @@ def test_the_command_has_what_was_asked_for_and_what_was_guessed() -> None:
     )
 
 
-def test_seeds_may_be_names_and_scores_percent() -> None:
-    """Finds pairs that are lost with the names, and intervals of percent that are cut off at 1."""
-    runs = table(seeds=["a", "b", "c", "d", "e"])
+@pytest.mark.parametrize(
+    "seeds",
+    [[*"abcde"], [2**53 + number for number in range(5)], [f"1234567890123456789{number}" for number in "13579"]],
+)
+def test_seeds_may_be_names_or_large_and_scores_percent(seeds: list[Any]) -> None:
+    """Finds seeds that are lost with their names or merged by rounding, and intervals of percent cut off at 1."""
+    runs = table(seeds=seeds)
     (compared,) = comparisons(made(runs.assign(f1=100 * runs["f1"])))
     dice = next(arm for arm in compared.arms if arm.name == "dice")
     assert dice.difference
