@@ -69,7 +69,13 @@ class ScoreFormat:
         """The interval alone; an empty string if it has no bounds."""
         if math.isnan(interval.low):
             return ""
-        return f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
+        show = self.show_bound if sign else self.show
+        return f"[{show(interval.low, sign)}, {show(interval.high, sign)}]"
+
+    def show_bound(self, value: float, sign: str = "") -> str:
+        """A bound of a difference: one that would be rounded to 0, which it excludes or not, has a digit more."""
+        is_lost = self.percent and 0 < abs(value) < 5e-5
+        return format(100 * value, f"{sign}.1g") if is_lost else self.show(value, sign)
 
 
 PERCENT: Final = ScoreFormat(percent=True)

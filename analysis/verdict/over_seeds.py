@@ -122,7 +122,7 @@ def _excluded(made: Decision) -> str:
     # To exclude a gain of a good part of all that is possible says nothing, and arms that are all worse are named.
     if not 0 < highest <= 0.1 * _bound(made):
         return ""
-    return f", nor by more than {made.comparison.score_format.show(highest)}{_where(made)}"
+    return f", nor by more than {made.comparison.score_format.show_bound(highest)}{_where(made)}"
 
 
 def _bound(made: Decision) -> float:

@@ -17,6 +17,7 @@ from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.differences import forests
 from analysis.frames import Findings
 from analysis.statistics.best_arm import TUNED, arm_of
+from analysis.statistics.intervals import paired_difference
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import verdicts
@@ -469,6 +470,21 @@ def test_no_sentence_contradicts_its_table(seed: int) -> None:
         outcomes[made.outcome] += 1
         assert [*contradictions(made, table, found)] == [], f"study {number}"
     assert set(outcomes) == set(get_args(_Outcome)), "else it could pass without a winner"
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_an_interval_is_rounded_to_no_other_claim(sign: int) -> None:
+    """Finds `[+0.00, +0.44]` called significant, and no gain `by more than 0.00`, which no study can show."""
+    shifts = np.array([0.0012, 0.0052, 0.0009, 0.0031, 0.0035])
+    shifts += 1e-5 - paired_difference(dict(enumerate(shifts)), dict.fromkeys(range(5), 0.0)).interval.low
+    plain = around(0.6, 5)
+    found = Findings(framed({"plain": plain, "dice": shifted(plain, *(sign * shifts))}))
+    (table,), (verdict,) = comparison(found), verdicts(found)
+    end = "[+0.001, +" if sign > 0 else ", -0.001]"
+    assert end in table.shown["minus plain"].iloc[1 - max(sign, 0)]
+    assert end in verdict.headline
+    nearly = decided({"plain": plain, "dice": shifted(plain, *(2e-5 - shifts))})
+    assert ", nor by more than 0.001 on this test set." in over_seeds(nearly).headline
 
 
 def contradictions(made: Verdict, table: ReportTable, found: Findings) -> Iterator[str]:
