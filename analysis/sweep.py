@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from analysis.frames import (
     Findings,
     collapsed,
+    drawn_losses,
     has_objectives,
     losses,
     of_kind,
@@ -69,7 +70,7 @@ def best_trial(findings: Findings) -> _BestTrial | None:
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
     return _BestTrial(
         id_,
-        str(losses(runs).iloc[0]),
+        str(drawn_losses(runs).iloc[0]),
         metric,
         score,
         len(reruns),
@@ -215,8 +216,11 @@ def too_few(frame: pd.DataFrame) -> dict[str, int]:
 
 
 def _scored(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[float]]:
-    """The trials of a sweep that have a score, and the gains of these scores."""
-    trials = of_kind(frame, "trial")
+    """The trials of a sweep that have a score, and the gains of these scores; none with several objectives.
+
+    Of those the metric of the sweep need not be one.
+    """
+    trials = of_kind(frame, "trial").iloc[: 0 if has_objectives(frame) else None]
     if trials.empty:
         return trials, pd.Series(dtype="float64")
     metric = parent_tag(frame, schema.METRIC)

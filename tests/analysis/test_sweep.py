@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from analysis.sweep import _NUM_SHUFFLES, _by_chance, _Parameter, _Scale, _scale_of, importances, settings_of
+from tests.analysis.experiments import experiments
 from tests.analysis.frames import sweep
 
 
@@ -115,6 +116,13 @@ def test_a_setting_has_no_value_in_trials_that_did_not_search_it() -> None:
         ("m.r", (3.0, "null", None)),
     ]
     assert found[2].choices == (3.0, "null")
+
+
+def test_a_search_for_several_objectives_has_no_importance() -> None:
+    """Finds what decides a metric that need not have been searched for."""
+    found = experiments()
+    assert importances(found["sweep"].frame)[0]
+    assert importances(found["objectives"].frame) == ([], {})
 
 
 def test_null_among_many_numbers_is_no_choice() -> None:
