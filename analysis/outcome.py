@@ -14,6 +14,7 @@ from analysis.formats import ScoreFormat
 from analysis.frames import Findings, of_kind, scores, states, tag_values
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.sweep import LEAST_TRIALS, best_trial, too_few
+from analysis.tables.base import in_markdown
 from analysis.verdict import verdicts
 from analysis.verdict.decision import Decision, decide
 from dice_ray.errors import counted
@@ -39,7 +40,7 @@ def metrics(findings: Findings) -> dict[str, float]:
 def note(findings: Findings, name: str) -> str:
     """The user's own note, then the summary of the report as a list in Markdown, its first sentence bold."""
     own = tag_values(findings.frame[findings.frame["id"] == name], schema.OWN_NOTE)
-    sentences = list(summary(findings))  # empty if MLflow does not hold the runs yet, or no more
+    sentences = [*map(in_markdown, summary(findings))]  # empty if MLflow does not hold the runs yet, or no more
     headline = [f"**{sentence}**" for sentence in sentences[:1]]
     parts = [*map(str, own.dropna()), *headline, "\n".join(f"- {sentence}" for sentence in sentences[1:])]
     return "\n\n".join(filter(None, parts))

@@ -69,12 +69,13 @@ def test_the_best_trial_of_a_sweep_is_a_metric_as_it_is_of_a_trial() -> None:
 
 
 def test_the_note_has_the_users_own_before_the_verdict() -> None:
+    """Finds Markdown of the user's that is escaped, and names and intervals that are taken for Markdown."""
     made = study(CELLS)
     headline = note(made, "study").splitlines()[0]
-    assert headline.startswith("**Better than plain on this test set: dice, 1 hard")
+    assert headline.startswith(r"**Better than plain on this test set: dice, 1 hard +10.03 \[")
     assert "\n- All 10 runs finished." in note(made, "study")
-    made.frame.loc[made.frame["id"] == "study", "tags.note"] = "mine"
-    assert note(made, "study").split("\n\n")[:2] == ["mine", headline]
+    made.frame.loc[made.frame["id"] == "study", "tags.note"] = "*mine*"
+    assert note(made, "study").split("\n\n")[:2] == ["*mine*", headline]
 
 
 def test_a_parent_whose_runs_are_not_stored_yet_has_only_the_users_note() -> None:
@@ -141,6 +142,10 @@ def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
     first, second, *_ = summary(sweep([*trials, *reruns]))
     assert first == "The best of 2 trials is 0001, with dice: dev/f1 (%) 55.00."
     assert "selected it by the mean over 2 other seeds" in second
+    lost = [trial | {"params.loss": None} for trial in trials]
+    first, second, *_ = summary(sweep([*lost, reruns[0]]))
+    assert first.startswith("The best of 2 trials is 0001, with unknown: "), "deleted in MLflow"
+    assert "over 1 other seed on dev" in second
 
 
 def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None:

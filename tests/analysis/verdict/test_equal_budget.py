@@ -13,6 +13,7 @@ from analysis.frames import Findings
 from analysis.outcome import metrics, note
 from analysis.report import report, side_by_side
 from analysis.statistics.power import smallest_visible
+from analysis.tables.base import in_markdown
 from analysis.verdict.equal_budget import equal_budget
 from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
@@ -225,7 +226,7 @@ def test_a_report_has_no_part_for_single_settings() -> None:
     assert [card.title for card in made.cards] == ["Is an arm better than cross_entropy at equal tuning budget?"]
     headline = equal_budget(at_budget(of)[0]).headline
     assert made.cards[0].sentences[0] == headline
-    assert note(of, "study").startswith(f"**{headline}**")
+    assert note(of, "study").startswith(f"**{in_markdown(headline)}**")
     best = at_budget(of)[0].arms[0].scores[2].mean
     assert metrics(of)["test/f1 best of 3/dice"] == best
 
