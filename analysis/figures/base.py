@@ -32,6 +32,11 @@ COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9
 """Distinguishable for colour-blind readers, on white and on black (Okabe and Ito 2008, with violet and brown for their
 yellow and black). With more names than colours, the markers differ."""
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+_FONTS: Final = (
+    *("Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "WenQuanYi Zen Hei", "WenQuanYi Micro Hei"),
+    *("Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Microsoft YaHei", "SimHei", "Arial Unicode MS"),
+)
+"""Fonts with the Chinese characters that matplotlib's own font lacks, of Linux, macOS and Windows."""
 _HOVER: Final = "hover: "
 """Prefix of the id of an artist by which its text gets into the SVG: matplotlib writes no titles."""
 _STYLE: Final[dict[Any, Any]] = {
@@ -112,8 +117,10 @@ class Figure(ABC):
         buffer = io.StringIO()
         with self._drawn() as canvas:
             canvas.savefig(buffer, format="svg", facecolor=facecolor, metadata={"Date": None, "Creator": None})
+        # A comment has the text that is drawn, and XML must not hold control characters.
+        text = re.sub("<!--.*?-->", lambda comment: one_line(comment[0]), buffer.getvalue(), flags=re.DOTALL)
         # The writer of matplotlib escapes an id, so that its text is safe within an element too.
-        return re.sub(rf' id="{_HOVER}([^"]*)">', r"><title>\1</title>", buffer.getvalue())
+        return re.sub(rf' id="{_HOVER}([^"]*)">', r"><title>\1</title>", text)
 
     _repr_svg_ = svg  # the name under which a notebook looks for it
 
@@ -121,10 +128,14 @@ class Figure(ABC):
     def _drawn(self) -> Iterator[Canvas]:
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas
+        from matplotlib.font_manager import fontManager
 
+        # Of a font that is not installed matplotlib would warn.
+        installed = {*fontManager.get_font_names()}
+        fonts = ["sans-serif", *(font for font in _FONTS if font in installed)]
         # The salt makes the ids in the SVG, random by default, the same each time. A Figure without pyplot needs no
         # display, and is not kept in pyplot's list of open figures.
-        with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
+        with mpl.rc_context({**_STYLE, "font.family": fonts, "svg.hashsalt": self.name}):
             canvas = Canvas(figsize=(self.width, self.height), layout="constrained")
             self.draw(canvas)
             yield canvas
@@ -150,6 +161,24 @@ class Line:
     def errors(self) -> list[list[float]]:
         """The distances to the lower and to the upper end of its band, as `Axes.errorbar` takes them."""
         return [[abs(y - end) for y, end in zip(self.y, ends, strict=True)] for ends in (self.low, self.high)]
+
+
+def shown_name(name: str, most: int = 40) -> str:
+    """A name that is drawn: one line of at most this many letters."""
+    name = one_line(name)
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def legend_beside(canvas: Canvas) -> None:
+    """One legend for all axes, to their right."""
+    every = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in canvas.axes]
+    handles = {name: handle for each in every for handle, name in each}
+    canvas.legend([*handles.values()], [*map(shown_name, handles)], loc="outside right center")
+
+
+def legend_height(num: int) -> float:
+    """The height of a figure, in inches, that has room for a legend of so many names."""
+    return 0.3 + 0.16 * num
 
 
 def panels_of(canvas: Canvas, num: int, most_columns: int, *, sharex: bool = False) -> list[Axes]:

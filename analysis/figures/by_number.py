@@ -14,7 +14,7 @@ import pandas as pd
 
 from analysis.budget import at_budget
 from analysis.comparison import CONSTANT, comparisons
-from analysis.figures.base import QUIET, Figure, Line, Look, label_in, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, Line, Look, label_in, legend_beside, legend_height, looks_of, on_hover
 from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import Findings, param_values, scores, test_per_train
 from analysis.ratios import PR_AUC, ByRatio, by_ratio
@@ -73,7 +73,8 @@ class _ScoreByNumber(Figure):
 
     @property
     def height(self) -> float:
-        return max(super().height, 0.6 + 1.9 * len(self.panels))
+        names = {line.name for panel in self.panels for line in panel.lines}
+        return max(super().height, 0.6 + 1.9 * len(self.panels), legend_height(len(names)))
 
     @property
     def alt(self) -> str:
@@ -114,7 +115,7 @@ class _ScoreByNumber(Figure):
             last.set_xticks(numbers, [f"{number:g}" for number in numbers])
             last.set_xticks([], minor=True)
         last.set_xlabel(self.number)
-        every[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+        legend_beside(canvas)
 
     def _draw(self, axes: Axes, line: Line, look: Look, offset: float, score_format: ScoreFormat) -> None:
         x_N = np.array(line.x) * 10**offset if self.is_log else np.array(line.x) + offset
@@ -231,9 +232,9 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
         alphas, betas, scopes = (
             param_values(compared.cells, f"loss.tversky.{path}") for path in ("alpha", "beta", "scope")
         )
-        # Where beta is not 1 - alpha, alpha alone says little.
         # The settings of runs that other programs made are texts.
         alphas, betas = (pd.to_numeric(each, errors="coerce") for each in (alphas, betas))
+        # Where beta is not 1 - alpha, alpha alone says little.
         cells = compared.cells.assign(alpha=alphas)[alphas.notna() & ~((alphas + betas - 1).abs() >= 1e-9)]
         short = compared.metric.rpartition("/")[2]
         panels = []

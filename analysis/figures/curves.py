@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score, panels_of
+from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score, panels_of, shown_name
 from analysis.formats import named, on_place
 from analysis.frames import Findings, decisive_metric, drawn_losses, of_kind, tag_values
 from dice_ray.metrics.catalogue import gain
@@ -75,7 +75,7 @@ class _TrainingCurves(Figure):
             axes.plot(run.x, run.y, color=color, lw=0.8, alpha=0.7, marker="." if len(run.x) == 1 else "", ms=3)
         if panel.mean:
             axes.plot(panel.mean.x, panel.mean.y, color=color, lw=1.8)
-        axes.set_title(panel.name if len(panel.name) <= 26 else f"{panel.name[:25]}…", fontsize=7)
+        axes.set_title(shown_name(panel.name, 26), fontsize=7)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
 
 

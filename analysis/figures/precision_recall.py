@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import Comparison, comparisons
-from analysis.figures.base import QUIET, Figure, label_in, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, label_in, legend_beside, legend_height, looks_of, on_hover
 from analysis.formats import PERCENT, named, on_place
-from analysis.frames import Findings, collapsed, metric_values, scores, test_per_train, unfailed
-from analysis.statistics.intervals import Interval, t_interval
+from analysis.frames import Findings, collapsed, metric_values, scores, unfailed
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class _PrecisionRecallCurves(Figure):
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
         label_in(PERCENT, axes.xaxis, "recall")
         label_in(PERCENT, axes.yaxis, "precision")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        legend_beside(canvas)
 
 
 def pr_curves(findings: Findings) -> list[Figure]:
@@ -168,7 +167,7 @@ def _interpolated_precision(
 
 @dataclass(frozen=True)
 class _ArmPoint:
-    """The precision and recall of an arm.
+    """The mean precision and recall of an arm.
 
     Attributes:
         seeds: Precision and recall of each cell that predicts both classes.
@@ -176,8 +175,8 @@ class _ArmPoint:
     """
 
     arm: str
-    precision: Interval
-    recall: Interval
+    precision: float
+    recall: float
     seeds: tuple[tuple[float, float], ...]
     collapsed: tuple[tuple[float, float], ...] = ()
 
@@ -208,7 +207,9 @@ class _Plane(Figure):
     def alt(self) -> str:
         return f"{self.title}: {'; '.join(map(_words, self.points))}."
 
-    height: ClassVar[float] = 3.6
+    @property
+    def height(self) -> float:
+        return max(3.6, legend_height(len(self.points)))
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
@@ -220,9 +221,7 @@ class _Plane(Figure):
             precisions, recalls = zip(*point.seeds, strict=True)
             look = looks[point.arm]
             axes.plot(recalls, precisions, markersize=3, alpha=0.6, zorder=2, **look)
-            (mean,) = axes.plot(
-                point.recall.mean, point.precision.mean, markersize=7, zorder=3, label=point.arm, **look
-            )
+            (mean,) = axes.plot(point.recall, point.precision, markersize=7, zorder=3, label=point.arm, **look)
             on_hover(mean, _words(point))
         axes.margins(0.08)
         # The lines of equal F1 and the collapsed runs must not widen the range of the others.
@@ -242,7 +241,7 @@ class _Plane(Figure):
         axes.clabel(lines, fmt=lambda f1: f"F1 {100 * f1:.3g}", fontsize=6.5)
         label_in(PERCENT, axes.xaxis, "recall")
         label_in(PERCENT, axes.yaxis, "precision")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        legend_beside(canvas)
 
 
 def planes(findings: Findings) -> list[Figure]:
@@ -250,7 +249,7 @@ def planes(findings: Findings) -> list[Figure]:
     figures: list[Figure] = []
     for name, compared in named("precision_recall", comparisons(findings)):
         points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
-        points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
+        points = sorted(filter(_num_runs, points), key=lambda point: -point.precision)
         if any(point.seeds for point in points):
             title = f"Precision and recall{on_place(compared.place)}"
             figures.append(_Plane(name, title, compared.baseline, tuple(points), compared.decision.untuned))
@@ -264,12 +263,15 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> _ArmPoint:
     is_collapsed = collapsed(cells, metric)[both.index]
     return _ArmPoint(
         arm,
-        t_interval(both["precision"].tolist(), test_per_train(cells)),
-        t_interval(both["recall"].tolist(), test_per_train(cells)),
+        *both.mean(),
         *(tuple(of.itertuples(index=False, name=None)) for of in (both[~is_collapsed], both[is_collapsed])),
     )
 
 
 def _words(point: _ArmPoint) -> str:
-    num = f", {len(point.collapsed)} of {point.precision.num} runs collapsed" if point.collapsed else ""
-    return f"{point.arm} precision {PERCENT.show(point.precision.mean)}, recall {PERCENT.show(point.recall.mean)}{num}"
+    num = f", {len(point.collapsed)} of {_num_runs(point)} runs collapsed" if point.collapsed else ""
+    return f"{point.arm} precision {PERCENT.show(point.precision)}, recall {PERCENT.show(point.recall)}{num}"
+
+
+def _num_runs(point: _ArmPoint) -> int:
+    return len(point.seeds) + len(point.collapsed)

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.comparison import CONSTANT
-from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
+from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, legend_beside, legend_height, looks_of
 from analysis.frames import Findings, constant, drawn_losses, has_objectives, scores, states
 from analysis.sweep import LEAST_TRIALS, LossImportance, importances
 from dice_ray.metrics.catalogue import metric as known_metric
@@ -49,6 +49,10 @@ class _BestSoFar(Figure):
         better = min if known_metric(self.metric).is_minimised else max
         return tuple(accumulate((trial.score for trial in self.trials), better))
 
+    @property
+    def height(self) -> float:
+        return max(super().height, legend_height(1 + len({trial.loss for trial in self.trials})))
+
     caption: ClassVar[str] = (
         "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "
         "search selected trials by this same score, so it is optimistic."
@@ -78,7 +82,7 @@ class _BestSoFar(Figure):
         axes.set_xlabel("trial, in order of start")
         label_score(axes.yaxis, self.metric, (trial.score for trial in self.trials))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+        legend_beside(canvas)
 
 
 def scored_trials(trials: pd.DataFrame, metric: str) -> list[ScoredTrial]:

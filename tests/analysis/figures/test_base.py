@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from analysis.figures import base
 from analysis.figures.base import COLORS, INK, QUIET, Figure, looks_of
+from analysis.figures.by_number import gain_by_ratio, score_by_ratio
 from analysis.figures.paper import _ImbalanceBars
+from analysis.figures.precision_recall import planes
+from analysis.figures.sweep import best_so_far
+from analysis.frames import Findings
 from analysis.report import _FIGURES
 from tests.analysis.experiments import NASTY, experiments
+from tests.analysis.frames import study, sweep
 
 BARS = _ImbalanceBars("imbalance", NASTY, ((NASTY, 100, 10), ("none", 5, 0)))
 
@@ -27,6 +35,46 @@ def test_each_figure_is_drawn_the_same_each_time_and_described(make: Any, tmp_pa
     assert INK in svg
     figures[0].save(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("make", [planes, score_by_ratio, gain_by_ratio, best_so_far])
+def test_a_legend_of_many_long_names_is_on_the_picture(make: Callable[[Findings], list[Figure]]) -> None:
+    """Finds names beyond the edge of the picture, and axes that long ones leave no room for."""
+    names = [f"{number:02d}{'x' * 80}" for number in range(30)]
+    cells = [
+        {"arm": name, "seed": seed, "params.data.imbalance.ratio.negatives": ratio, "tags.variant": f"1:{ratio}"}
+        | {f"metrics.test/{score}": 0.5 + seed / 100 for score in ("f1", "precision", "recall")}
+        for name in names
+        for seed in (1, 2)
+        for ratio in (1, 10)
+    ]
+    trials = [{"params.loss": name, "metrics.dev/best_f1": 0.5, "metrics.dev/constant_f1": 0.2} for name in names]
+    figure, *_ = make(sweep(trials) if make is best_so_far else study(cells, baseline=names[0]))
+    with figure._drawn() as canvas:
+        canvas.draw_without_rendering()
+        legends = [*canvas.legends, *(axes.get_legend() for axes in canvas.axes)]
+        (legend,) = (each.get_window_extent() for each in legends if each)
+        axes = canvas.axes[0].get_window_extent()
+    assert 0 <= legend.x0 < legend.x1 <= canvas.bbox.x1
+    assert 0 <= legend.y0 < legend.y1 <= canvas.bbox.y1
+    assert axes.width > canvas.bbox.width / 3
+
+
+def test_a_picture_is_well_formed_whatever_a_name_holds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Finds a control character in the comments of an SVG, which no browser then shows, and fonts that are missed."""
+    monkeypatch.setattr(base, "_FONTS", (*base._FONTS, "a font that is not installed"))
+    figure, *_ = planes(
+        study(
+            {"arm": arm, "seed": seed}
+            | {f"metrics.test/{name}": 0.5 + seed / 9 for name in ("f1", "precision", "recall")}
+            for arm in ("plain", "\x07 \x1b[31m --> \n <b>")
+            for seed in (1, 2)
+        )
+    )
+    assert ElementTree.fromstring(figure.svg()).tag.endswith("svg")
+    assert "findfont" not in caplog.text
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
