@@ -161,7 +161,7 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
         return None
     if np.ptp(values) < NO_SPREAD:
         return Interval(float(values.iloc[0]))
-    return t_interval(values.tolist(), test_per_train(runs))
+    return t_interval(values.tolist(), test_per_train(runs), catalogue.metric(metric).limits)
 
 
 def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:

@@ -8,8 +8,12 @@ from collections.abc import Mapping
 import pandas as pd
 import pytest
 
-from analysis.frames import Findings
+from analysis.frames import Findings, constant
+from analysis.statistics.intervals import t_interval
 from dice_ray.errors import RunError
+from dice_ray.metrics import catalogue
+from dice_ray.tracking import schema
+from tests.analysis.frames import study
 
 FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell", "cell", "trial"]})
 LEFT_OUT = [{"variant": None, "arm": "asymmetric", "reason": "sigmoid heads only"}]
@@ -48,6 +52,19 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
     assert not asked
     assert findings.items == findings.items == {}
     assert asked == ["test/items.csv"]
+
+
+@pytest.mark.parametrize("metric", ["test/log_loss", "test/mcc"])
+def test_the_interval_of_the_constant_predictor_has_the_limits_of_its_metric(metric: str) -> None:
+    """Finds a log loss that never exceeds 1, and an MCC above chance: each was a share."""
+    stored = [0.85, 0.99, 0.85]
+    cells = [
+        {"arm": "plain", "seed": seed, schema.constant_metric(f"metrics.{metric}"): of}
+        for seed, of in enumerate(stored)
+    ]
+    assert constant(study(cells, metric=metric).cells, metric) == t_interval(
+        stored, limits=catalogue.metric(metric).limits
+    )
 
 
 def test_without_files_there_is_nothing() -> None:
