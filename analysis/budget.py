@@ -196,7 +196,8 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str, budge
     never_scored = once.groupby("arm")["is_failed"].transform("all")
     without_score = tuple(str(name) for name in once[never_scored]["arm"].unique())
     once = once[~never_scored]
-    is_crossed = once["seed"].nunique() < 2 or bool(once.groupby("draw")["seed"].nunique().max() > 1)
+    # By all runs: those of the first setting alone, which end first, do not show the design.
+    is_crossed = runs["seed"].nunique() < 2 or bool(runs.groupby("draw")["seed"].nunique().max() > 1)
     if not is_crossed:  # the seed of a setting is no other one for each arm, and is part of the setting
         once = once.assign(seed=0)
     block = _without_gaps(_block(once), predictor, sign)

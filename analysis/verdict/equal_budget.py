@@ -72,9 +72,15 @@ def _to_settle(study: AtBudget) -> tuple[MoreSeeds | None, str]:
             return _MoreSettings(study.settings_needed), ""
         if study.num_draws >= study.settings_needed:
             return MoreSeeds(FEW_SEEDS), ""
-        return None, f"the same study with {study.settings_needed} settings and {FEW_SEEDS} seeds or more"
+        needed = f"{study.settings_needed} settings and {FEW_SEEDS} seeds or more"
+        return None, f"the same study with {'more settings' if _is_open_design(study) else needed}"
     is_open = study.outcome == "no_difference" and not study.is_crossed
     return _MoreSettings(2 * study.num_draws) if is_open else None, ""
+
+
+def _is_open_design(study: AtBudget) -> bool:
+    """Whether the runs do not show yet if all settings have the same seeds, which decides how many are needed."""
+    return study.num_draws == study.num_seeds == 1 and study.is_crossed
 
 
 def _headline(study: AtBudget) -> str:
@@ -95,10 +101,8 @@ def _headline(study: AtBudget) -> str:
             "class only. Change the space until some settings train a better model."
         )
     if study.outcome == "too_few":
-        return (
-            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {study.settings_needed} "
-            f"settings{needed} are needed."
-        )
+        needed = "" if _is_open_design(study) else f", and {study.settings_needed} settings{needed} are needed"
+        return f"Too few runs to say which arm is better at equal tuning budget: {runs}{needed}."
     if study.outcome == "no_difference":
         return f"{budget}, no arm is shown to differ from {study.baseline}."
     show = study.score_format.show_difference

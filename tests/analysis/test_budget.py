@@ -190,6 +190,13 @@ def test_a_setting_counts_once_all_arms_have_run_with_it() -> None:
     assert (made.num_draws, made.num_failed, made.outcome) == (24, {"dice": 2}, "no_difference")
 
 
+def test_cells_that_go_on_show_the_design() -> None:
+    """Finds settings of one seed each taken for crossed ones, with other numbers needed, until the second has ended."""
+    frame = once()
+    first = frame["tags.variant"] == "01"
+    assert not of(frame.assign(state=frame["state"].where(first | (frame["kind"] == "study")))).is_crossed
+
+
 def test_the_budget_is_that_of_the_plan() -> None:
     """Without it, as in studies of older versions, it is a third; and only settings beside it make a search."""
     assert [of(once(budget=budget)).budget for budget in ("4", "2", None)] == [4, 2, 8]

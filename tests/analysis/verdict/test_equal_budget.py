@@ -197,7 +197,11 @@ def test_fewer_than_20_settings_of_one_seed_are_too_few() -> None:
 
 
 def test_one_setting_is_too_few_and_not_nothing() -> None:
+    """Finds the settings and seeds of a crossed study asked for before a second run shows which design it is."""
     assert equal_budget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).headline.startswith("Too few runs")
+    made = equal_budget(at_budget(of_one_seed_each(1, 0.05))[0])
+    assert made.headline == "Too few runs to say which arm is better at equal tuning budget: 1 setting and 1 seed."
+    assert made.settle == "the same study with more settings"
 
 
 def test_runs_that_failed_or_collapsed_are_named() -> None:
