@@ -87,6 +87,7 @@ def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[Repor
     names = dict.fromkeys(arm.name for comparison in columns.values() for arm in comparison.arms)
     rows = [_arm_row(name, columns) for name in sorted(names, key=lambda name: name == CONSTANT)]
     data, shown = (pd.DataFrame(part) for part in zip(*rows, strict=True))
+    data = data.astype(dict.fromkeys((f"{study}: seeds" for study in columns), "Int64"))
     notes = (
         "Each study is evaluated separately: means over its seeds with 95 % intervals; differences to its own baseline "
         "are paired by seed, with intervals Holm-corrected over its own rows. Nothing is tested between studies, whose "
@@ -104,7 +105,7 @@ def _arm_row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, An
         difference = arm.difference.interval if arm and arm.difference else None
         data |= {
             f"{study}: mean": arm and arm.score.mean,
-            f"{study}: seeds": arm and arm.score.num,
+            f"{study}: seeds": arm.score.num or None if arm else None,
             **numbers(f"{study}: difference", difference),
         }
         of = comparison.score_format

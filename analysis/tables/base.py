@@ -107,7 +107,10 @@ class ReportTable:
         return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
 
     def csv(self) -> str:
-        """The unrounded numbers; missing values are empty. No cell is a formula to a spreadsheet."""
+        """The unrounded numbers (of the paper's tables the cells as shown); missing values are empty.
+
+        No cell is a formula to a spreadsheet.
+        """
         return self.data.map(_as_text).rename(columns=_as_text).to_csv(index=False, lineterminator="\n")
 
     def latex(self) -> str:

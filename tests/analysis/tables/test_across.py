@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.comparison import CONSTANT
 from analysis.frames import Findings
 from analysis.outcome import summary
 from analysis.report import report, side_by_side
@@ -195,6 +196,10 @@ def test_an_arm_stands_in_one_row_with_each_study_in_its_columns() -> None:
     assert rows["dice"]["first: difference"] == pytest.approx(0.1, abs=1e-3)
     assert rows["dice"]["second: difference"] == pytest.approx(0.2, abs=1e-3)
     assert (rows["plain"]["first: seeds"], rows["plain"]["second: seeds"]) == (3, 5)
+    assert [line.split(",")[2] for line in table.csv().splitlines()[1:]] == ["3", "3", ""], "no decimals, as shown"
+    with_constant = [cell | {"metrics.test/constant_f1": 0.3} for cell in cells(3, 0.1)]
+    both = side_by_side({"a": frames.study(with_constant), "b": frames.study(cells(3, 0.1))})
+    assert f"{CONSTANT},0.3,,,,,,,,,\n" in both.tables[0].csv()
     shown = {row["arm"]: row for row in table.shown.to_dict("records")}
     assert shown["focal"]["first: test/f1 (%)"] == ""
     assert shown["focal"]["second: test/f1 (%)"] == "40.00"
