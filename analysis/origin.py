@@ -10,6 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.frames import Findings, metric_values, of_kind, tag_values
+from dice_ray.errors import counted
 from dice_ray.tracking import schema
 from dice_ray.tracking.schema import PLAN_FILE
 
@@ -74,7 +75,7 @@ def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
     machines = [tag_values(runs, tag) for tag in (schema.CPU, schema.CORES, schema.GPU)]
     facts = {
         "started": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
-        "training time": f"{hours:.2f} hours in {len(runs)} runs",
+        "training time": f"{hours:.2f} hours in {counted(len(runs), 'run')}",
         "data": _joined(tag_values(runs, schema.DATA)),
         "data digest": _joined(pd.Series([parent.get(schema.param_column("digest"))])),
         "encoder": _joined(tag_values(runs, schema.ENCODER)),

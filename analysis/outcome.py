@@ -115,7 +115,7 @@ def summary(findings: Findings, *, below_cards: bool = False) -> Iterator[str]:
         num_tied = 0 if best.num_reruns else int((trial_scores == best.score).sum())
         if num_tied > 1:
             yield f"{num_tied} trials have this very score."
-        criterion = f"the mean over {best.num_reruns} other seeds" if best.num_reruns else "this same score"
+        criterion = f"the mean over {counted(best.num_reruns, 'other seed')}" if best.num_reruns else "this same score"
         yield f"The search selected it by {criterion} on dev; a study over seeds measures it on the test split."
     if few := too_few(findings.frame):
         counts_by_loss = ", ".join(f"{loss} {num}" for loss, num in few.items())

@@ -72,8 +72,9 @@ def _budget_notes(of: AtBudget) -> Iterator[str]:
         method += " and the analysis of variance"
     yield (
         f"Best of n: the expected {of.metric} of the run with the best dev score of n settings, over all subsets of n "
-        f"of the {of.num_draws} settings (without replacement), {seeds}. All arms have the same settings and seeds"
-        f"{', apart from what one draws for itself' if of.own else ''}, so that differences are paired by both."
+        f"of the {counted(of.num_draws, 'setting')} (without replacement), {seeds}. All arms have the same settings "
+        f"and seeds{', apart from what one draws for itself' if of.own else ''}, so that differences are paired by "
+        "both."
     )
     yield (
         f"Intervals of 95 % over settings and seeds, both drawn at random: {method}, with the degrees of freedom of "

@@ -63,7 +63,7 @@ def _classes(name: str, compared: Comparison, findings: Findings) -> ReportTable
     if num_items:
         notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
     if len(chosen) > 1 + _NUM_ARMS:
-        notes.append(f"The baseline and the {_NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
+        notes.append(f"The baseline and the {_NUM_ARMS} best arms of {len(chosen)}; the CSV file has all.")
     title = f"F1 (%) by class{on_place(compared.place)}"
     return ReportTable(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
 
@@ -124,7 +124,7 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
     of = f"class {classes[-1]}" if is_binary else "each class"
     notes = [f"Mean counts over seeds{compared.decision.untuned}."]
     if len(chosen) < len(data):
-        notes.append(f"The baseline and the best other arm; {name}.csv has all.")
+        notes.append("The baseline and the best other arm; the CSV file has all.")
     title = f"Confusion counts of {of} by arm{on_place(compared.place)}"
     return ReportTable(name, title, data, shown.reset_index(drop=True), tuple(notes))
 
@@ -163,7 +163,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
         f"Over the runs of all arms{compared.decision.untuned}, without those that collapsed. "
         + ("Missed: with a false negative; false alarm: with a false positive. " if "missed in" in shown else "")
         + "An item is named by the id of its record in the test split.",
-        f"{always:,} of {len(every):,} items are wrong in every run.",
+        f"Wrong in every run: {always:,} of {counted(len(every), 'item')}.",
     ]
     probability = wrong[schema.LABEL_PROBABILITY].to_numpy()
     if not np.isnan(probability).all():
@@ -177,7 +177,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     if texts := {str(item): text for table in with_texts for item, text in table["text"].items()}:
         data["text"] = data["item"].map(texts)
         shown["text"] = [text if len(text) <= 200 else f"{text[:199]}…" for text in data["text"].fillna("")]
-    title = f"The {len(data)} test items that are wrong most often{on_place(compared.place)}"
+    title = f"The test items that are wrong most often{on_place(compared.place)}"
     return ReportTable(name, title, data, shown, tuple(notes))
 
 

@@ -12,6 +12,7 @@ from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.decisions import DecisionFacts
 from analysis.formats import PERCENT, ScoreFormat, named, on_place
 from analysis.frames import Findings, tag_values
+from analysis.ratios import PR_AUC
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, numbers, shown_p
 from analysis.verdict.decision import decide
@@ -21,7 +22,7 @@ from dice_ray.tracking import schema
 
 _ON_NEW_DATA: Final = "on new data"
 _HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
-_PR_AUC: Final = "PR-AUC"
+_PR_AUC: Final = PERCENT.heading(PR_AUC)
 
 
 def comparison(findings: Findings) -> list[ReportTable]:
@@ -109,7 +110,7 @@ def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]
         cells[_ON_NEW_DATA] = scale.show_bounds(new_data.interval, "+") if new_data else ""
         cells[_HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
     if any(each.pr_auc for each in compared.arms):
-        cells[_PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
+        cells[_PR_AUC] = PERCENT.show_interval(arm.pr_auc) if arm.pr_auc else ""
     if not compared.declared.compared_by:
         cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
     if heading := _kept(compared):

@@ -32,6 +32,7 @@ def test_the_plan_is_that_of_the_parent_and_the_facts_are_those_of_its_runs() ->
         "data": "mrpc",
         "versions": "torch 2.13.0",
     }
+    assert origins(study(CELLS[:1]))[0].facts["training time"] == "0.50 hours in 1 run"
 
 
 @pytest.mark.parametrize("runs", ["", "/elsewhere/my runs", "s3://bucket/runs"])

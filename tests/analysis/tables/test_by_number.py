@@ -52,6 +52,8 @@ def test_what_is_not_significant_is_grey() -> None:
     (table,) = at_equal_budget(Findings(drawn_settings(DEV[:, :5], TEST[:, :5])))
     assert table.data["holm_p"][0] < 0.05
     assert grey <= set(table.marks), "five settings are too few to call a difference significant"
+    (table,) = at_equal_budget(Findings(drawn_settings(DEV[:, :1], TEST[:, :1])))
+    assert "of the 1 setting (without replacement)" in table.notes[0]
 
 
 def test_the_deviations_are_those_of_the_scores() -> None:

@@ -64,6 +64,7 @@ def test_of_several_classes_each_has_its_counts_for_the_best_arm_and_the_baselin
         [label, arm] for label in ("no", "maybe", "yes") for arm in ("dice", "plain")
     ]
     assert len(table.data) == 9
+    assert "The baseline and the best other arm; the CSV file has all." in table.notes, "of studies side by side too"
 
 
 def test_the_items_that_most_runs_get_wrong_come_first() -> None:
@@ -76,7 +77,8 @@ def test_the_items_that_most_runs_get_wrong_come_first() -> None:
         ["d", "2 of 4", "2 of 2", "0 of 2", "0 of 4", "2 of 4"],
         ["a", "1 of 4", "1 of 2", "0 of 2", "1 of 4", "0 of 4"],
     ]
-    assert table.notes[1] == "1 of 4 items are wrong in every run."
+    assert table.notes[1] == "Wrong in every run: 1 of 4 items."
+    assert table.title == "The test items that are wrong most often"
     assert not worst_items(replace(found(), texts=lambda runs, file: {}))
     right = dict.fromkeys(ITEMS, "id,tp,fp,fn\na,1,0,0\nb,0,0,0")
     assert not worst_items(replace(found(), texts=lambda runs, file: right if "items" in file else {})), "all are right"
@@ -202,7 +204,7 @@ def test_more_arms_than_are_shown() -> None:
     (table,) = by_class(Findings(frame, lambda runs, file: files if file == "test/classes.csv" else {}))
     assert list(table.shown)[2:] == ["cross_entropy", "arm 7", "arm 6", "arm 5", "arm 4", "arm 3"]
     assert set(table.data["arm"]) == set(names)
-    assert "The baseline and the 5 best arms of 9; classes.csv has all." in table.notes
+    assert "The baseline and the 5 best arms of 9; the CSV file has all." in table.notes
 
 
 @pytest.mark.parametrize("name", ["class", "support"])

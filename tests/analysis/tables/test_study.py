@@ -208,8 +208,12 @@ def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     plain = rows(table)["cross_entropy"]
     assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == [area.mean, area.low, area.high]
     assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "the last value of a failed cell does not count"
-    assert table.shown["PR-AUC"].tolist()[1].startswith("80.00 [")
+    assert table.shown["PR-AUC (%)"].tolist()[1].startswith("80.00 [")
+    assert "PR-AUC (%)" in table.tips
     assert pd.isna(rows(table)["dice (tuned threshold)"]["pr_auc"]), "no threshold changes it: it stands once"
+    of_cost = frame.replace("test/f1", "test/cost").rename(columns=lambda name: name.replace("/f1", "/cost"))
+    (table,) = comparison(findings(of_cost, {}))
+    assert "80.00 [" in " ".join(table.shown["PR-AUC (%)"]), "a share beside every score"
 
 
 def test_a_second_reading_of_the_same_runs_is_no_rival() -> None:
