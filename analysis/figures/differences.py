@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis.comparison import Arm, Comparison, comparisons
 from analysis.data_sets import has_one_metric_each
-from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
+from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover, shown_name
 from analysis.formats import named, on_place
 from analysis.frames import Findings, place_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference
@@ -80,7 +80,8 @@ class _Forest(Figure):
             on_hover(mean, self._words(arm, difference))
         # Where all have the same suffix, the caption says it.
         is_same = all(arm.is_tuned for arm, _ in self.rows)
-        axes.set_yticks(range(len(self.rows)), [arm.arm if is_same else arm.name for arm, _ in self.rows])
+        names = (arm.arm if is_same else arm.name for arm, _ in self.rows)
+        axes.set_yticks(range(len(self.rows)), [*map(shown_name, names)])
         axes.set_ylim(len(self.rows) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
@@ -171,7 +172,7 @@ class _Ranks(Figure):
             x = 1 - 0.1 * num if is_left else num + 0.1 * num
             axes.plot([mean, mean, x], [0, depth, depth], color=QUIET, linewidth=0.8)
             align = "right" if is_left else "left"
-            axes.text(x, depth, f" {arm} {mean:.2f} ", ha=align, va="center")
+            axes.text(x, depth, f" {shown_name(arm)} {mean:.2f} ", ha=align, va="center")
         for number, (start, end) in enumerate(self.groups, start=1):
             low, high = self.ranks[start][1], self.ranks[end][1]
             axes.plot([low - 0.03, high + 0.03], [0.12 * number] * 2, color=COLORS[0], linewidth=3)

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.comparison import comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, Line, on_hover, panels_of
+from analysis.figures.base import COLORS, QUIET, Figure, Line, on_hover, panels_of, shown_name
 from analysis.figures.precision_recall import of_positive_class, with_probabilities
 from analysis.formats import PERCENT, named, on_place
 from analysis.frames import Findings
@@ -72,7 +72,7 @@ class _Reliability(Figure):
             _draw(axes, before, color=COLORS[0], marker="o")
             if after:
                 _draw(axes, after, color=COLORS[1], marker="s", markerfacecolor="none")
-            axes.set_title(before.name, fontsize=7)
+            axes.set_title(shown_name(before.name, 34), fontsize=7)
             axes.set_xscale("function", functions=(_stretched, _unstretched))
             axes.set_yscale("function", functions=(_stretched, _unstretched))
             axes.set_xticks(_TICKS, labels, fontsize=6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from analysis.figures import base
 from analysis.figures.base import COLORS, INK, QUIET, Figure, looks_of
 from analysis.figures.by_number import gain_by_ratio, score_by_ratio
+from analysis.figures.differences import forests
 from analysis.figures.paper import _ImbalanceBars
 from analysis.figures.precision_recall import planes
 from analysis.figures.sweep import best_so_far
@@ -60,19 +62,24 @@ def test_a_legend_of_many_long_names_is_on_the_picture(make: Callable[[Findings]
     assert axes.width > canvas.bbox.width / 3
 
 
+@pytest.mark.parametrize("make", [planes, forests])
 def test_a_picture_is_well_formed_whatever_a_name_holds(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make: Callable[[Findings], list[Figure]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Finds a control character in the comments of an SVG, which no browser then shows, and fonts that are missed."""
+    """Finds a control character that is drawn, or in the comments of an SVG, which no browser then shows.
+
+    Also fonts that are missed, and axes that a long name leaves no room for, of which matplotlib warns.
+    """
     monkeypatch.setattr(base, "_FONTS", (*base._FONTS, "a font that is not installed"))
-    figure, *_ = planes(
+    figure, *_ = make(
         study(
             {"arm": arm, "seed": seed}
             | {f"metrics.test/{name}": 0.5 + seed / 9 for name in ("f1", "precision", "recall")}
-            for arm in ("plain", "\x07 \x1b[31m --> \n <b>")
+            for arm in ("plain", f"\x07 \x1b[31m --> \n <b> {'x' * 300}")
             for seed in (1, 2)
         )
     )
+    warnings.simplefilter("error")  # until the end of the test
     assert ElementTree.fromstring(figure.svg()).tag.endswith("svg")
     assert "findfont" not in caplog.text
 
