@@ -262,22 +262,27 @@ _SAMPLERS: Final[Mapping[str, Callable[[int], BaseSampler]]] = {
     "nsga2": lambda seed: NSGAIISampler(population_size=16, seed=seed),
     "brute_force": BruteForceSampler,
 }
-_PRUNERS: Final[Mapping[str, Callable[[], BasePruner]]] = {
-    "asha": lambda: SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
-    "median": lambda: MedianPruner(n_startup_trials=3),
-    "none": NopPruner,
+_PRUNERS: Final[Mapping[str, Callable[[int], BasePruner]]] = {
+    "asha": lambda num_known: SuccessiveHalvingPruner(min_resource=1, reduction_factor=3),
+    # It counts finished trials, and the known ones have no curves to compare with.
+    "median": lambda num_known: MedianPruner(n_startup_trials=num_known + 3),
+    "none": lambda num_known: NopPruner(),
 }
 
 
-def pruner(name: str) -> BasePruner:
+def pruner(name: str, num_known: int = 0) -> BasePruner:
     """The pruner of a name, or of a function at `module:function` or `file.py:function`.
+
+    Args:
+        name: The name or address.
+        num_known: Number of trials in the study that finished in an earlier sweep.
 
     Raises:
         UnknownNameError: There is no pruner of that name.
         InputError: The function does not make an Optuna pruner.
     """
     if name in _PRUNERS:
-        return _PRUNERS[name]()
+        return _PRUNERS[name](num_known)
     if ":" not in name:
         raise UnknownNameError("scheduler", name, _PRUNERS)
     return _made_by(name, "pruner", BasePruner)

@@ -89,18 +89,20 @@ class SweepSearcher(OptunaSearch):
         unfit: frozenset[str] = frozenset(),
     ) -> None:
         # Earlier versions suggested losses that do not fit too, and Optuna takes one set of choices in a study.
-        past_trials = [*(known.specs.values() if known else ()), *history.specs.values()]
+        known = known or History()
+        past_trials = [*known.specs.values(), *history.specs.values()]
         unfit -= {spec.params.get("loss") for spec in past_trials} | {point.get("loss") for point in plan.points}
         space = Space(plan.space, num_rows, unfit)
         self._objectives: tuple[str, ...] = plan.objectives
-        # A resumed search must not draw the first trials again, so the seed grows with the number of started trials.
-        seed = plan.seed + len(history.specs)
+        # No trial must be drawn again, of this sweep or of the known ones, so the seed grows with their number.
+        seed = plan.seed + len(past_trials)
         with quiet("optuna"):
             super().__init__(space, **_metric_and_mode(plan.objectives), sampler=sampler(plan.sampler, seed))
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study
         may_be_stopped(self._study)
-        self._study.pruner = pruner(plan.scheduler)
+        num_known = sum(outcome.state == "done" for outcome in known.outcomes.values())
+        self._study.pruner = pruner(plan.scheduler, num_known)
         self._seed_of_trials: int = plan.seed
         self.ids: list[str] = plan.ids
         self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in history.specs)
@@ -108,7 +110,7 @@ class SweepSearcher(OptunaSearch):
         self._results: dict[str, dict[int, TrialResult]] = {}
         self._tries_each_once: bool = plan.sampler == "brute_force"
         for past in (known, history):
-            for outcome in past.outcomes.values() if past is not None else ():
+            for outcome in past.outcomes.values():
                 spec = past.specs[outcome.id]
                 # Earlier versions suggested larger batches too.
                 fits = num_rows is None or spec.params.get(BATCH_SIZE, 0) <= num_rows

@@ -34,6 +34,7 @@ from dice_ray.tuning.samplers import (
 )
 from dice_ray.tuning.search import PruningScheduler, SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
+from tests.tuning.trials import note
 
 LOSSES = "search_spaces.loss_tuning:loss_tuning"
 ONE_LOSS = "search_spaces.loss_tuning:dice"
@@ -213,6 +214,18 @@ def test_a_resumed_trial_is_not_stopped_for_evaluations_that_it_has_passed(plan:
     assert searcher.suggest("resumed")["id"] == "0001"
     assert [searcher.report("resumed", result) for result in slow] == [False] * 4
     assert decisions(searcher, "new", [0.5, 0.6]) == [TrialScheduler.STOP]
+
+
+@pytest.mark.parametrize("name", ["tpe", "random"])
+def test_a_warm_start_does_not_draw_the_known_trials_again(name: str, plan: SweepPlan, tmp_path: Path) -> None:
+    """Its sampler began with the seed of the earlier sweep, whose trials it ran once more."""
+    plan = plan.model_copy(update={"sampler": name})
+    known, first = Ledger(tmp_path / "known.jsonl"), SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
+    for number in range(3):
+        note(known, TrialSpec(**first.suggest(f"ray{number}")))
+    next_ = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"), known)
+    drawn = [next_.suggest(f"ray{number}")["params"] for number in range(3)]
+    assert not [params for params in drawn if params in [spec.params for spec in known.specs.values()]]
 
 
 def test_none_stops_nothing(plan: SweepPlan, tmp_path: Path) -> None:

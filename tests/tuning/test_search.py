@@ -19,6 +19,7 @@ from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.search import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
 from dice_ray.tuning.sweep import SweepPlan
+from tests.tuning.trials import note
 
 SPACES = Path(__file__).with_name("spaces.py")
 SPACE = f"{SPACES}:rate"
@@ -121,6 +122,20 @@ def test_a_search_chooses_the_losses_that_fit_the_task(tmp_path: Path) -> None:
     assert resumed._study.trials[0].params["loss"] == "tversky"
     suggested = [resumed.suggest(f"ray{number}")["params"] for number in range(30)]
     assert {params["loss"] for params in suggested} <= {"cross_entropy", "focal", "poly", "tversky"}
+
+
+def test_known_trials_are_none_of_the_three_that_the_median_waits_for(plan: SweepPlan, tmp_path: Path) -> None:
+    """After a warm start the second trial was stopped where it was worse than the first."""
+    known = Ledger(tmp_path / "known.jsonl")
+    for number in (1, 2, 3):
+        note(known, f"000{number}", params={"training.lr": number * 1e-3})
+    stopped = []
+    searcher = SweepSearcher(plan.model_copy(update={"scheduler": "median"}), Ledger(tmp_path / "none.jsonl"), known)
+    for number, score in enumerate((0.9, 0.8, 0.7, 0.6)):
+        searcher.suggest(f"ray{number}")
+        stopped.append(searcher.report(f"ray{number}", told(5, score)))
+        searcher.on_trial_complete(f"ray{number}", told(10, score, finished=True))
+    assert stopped == [False, False, False, True]
 
 
 def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -> None:
