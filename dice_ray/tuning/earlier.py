@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, ConflictError, Problem, RefusedError
+from dice_ray.errors import ConfigError, ConflictError, InputError, Problem, RefusedError
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
 from dice_ray.tuning.plan import Plan
@@ -75,11 +75,13 @@ def _sweep_in(folder: Path, config: RunConfig, digest: str) -> _EarlierSweep:
     return _EarlierSweep(plan, ledger_in(folder))
 
 
-def check(plan: Plan, folder: Path) -> list[str]:
+def check(plan: Plan, folder: Path, address: str | None) -> list[str]:
     """Check that a plan can run in a folder, and start from the sweep that it names; returns notes for the user."""
-    if (source := plan.sweep_to_copy(folder)) is not None:
-        assert isinstance(plan, SweepPlan), "a study starts from no other's trials"
-        _check_warm_start(plan, source)
+    if isinstance(plan, SweepPlan) and plan.warm_start is not None:
+        if (source := plan.sweep_to_copy(folder)) is not None:
+            _check_warm_start(plan, source)
+        if not (ledger := ledger_in(folder)).specs and plan.is_exhausted(ledger, address):
+            raise InputError(f"{plan.name} has tried all that its space holds, with the trials of {plan.warm_start}")
     return plan.check(folder)
 
 

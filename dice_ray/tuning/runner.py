@@ -54,7 +54,7 @@ def run(plan: Plan, folder: Path, driver: Driver) -> TrialCounts:
     Raises:
         DiceRayError: Another driver is at work, or the plan cannot run. A trial's own failure is in the ledger.
     """
-    notes = check(plan, folder)
+    notes = check(plan, folder, driver.address)
     with _session(plan, folder, driver, notes) as session:
         return session.run(session.plan.schedule(session.ledger, driver.address))
 

@@ -100,7 +100,7 @@ class SweepPlan(Plan):
         searched = ledger.searched()
         searcher = self._searcher(searched, folder)
         num_missing = self.trials - len(searched.outcomes)
-        if num_missing and self._is_exhausted(ledger, address):
+        if num_missing and self.is_exhausted(ledger, address):
             searcher.ids[:], num_missing = searched.specs, 0
         # The counts on the screen include the reruns from the start, although their trials are not known yet.
         searcher.ids += self.placeholder_ids()
@@ -139,10 +139,12 @@ class SweepPlan(Plan):
     def grown(
         self, ledger: Ledger, address: str | None, more_trials: int, seeds: int | None, top: int | None
     ) -> SweepPlan:
-        if more_trials and self._is_exhausted(ledger, address):
+        if more_trials and self.is_exhausted(ledger, address):
             raise InputError(f"{self.name} has tried all that its space holds: no trial can be added")
         more = {"seeds": self.seeds if seeds is None else seeds, "top": self.top if top is None else top}
-        if more["seeds"] < self.seeds or more["top"] < self.top:
+        if top is not None and not more["seeds"]:
+            raise InputError(f"--top must come with --seeds, since {self.name} runs no trial again, got {top}")
+        if more["seeds"] < self.seeds or (self.seeds and more["top"] < self.top):
             planned, got = f"{self.seeds} and {self.top}", f"{more['seeds']} and {more['top']}"
             raise InputError(f"--seeds and --top must be at least those of {self.name}, {planned}, got {got}")
         return self.checked(**(dict(self) | {"trials": self.trials + more_trials, **more}))
@@ -156,7 +158,8 @@ class SweepPlan(Plan):
         changed = []
         for name in sorted(type(self).model_fields.keys() - {"trial_timeout", "encoders"}):
             then, now = getattr(stored, name), getattr(self, name)
-            if now == then or (name in ("trials", "seeds", "top") and now > then):
+            grows = name in ("trials", "seeds", "top") and now > then
+            if now == then or grows or (name == "top" and not stored.seeds):
                 continue
             if name != "layers":
                 changed.append(f"{name} {shown(then)} then, {shown(now)} now")
@@ -259,15 +262,18 @@ class SweepPlan(Plan):
         """
         from dice_ray.tuning.search import SweepSearcher
 
-        known = None if folder is None or self.warm_start is None else Ledger(folder / WARM_START).searched()
+        known = None
+        if folder is not None and self.warm_start is not None:
+            source = self.sweep_to_copy(folder)
+            known = Ledger(folder / WARM_START if source is None else source / LEDGER).searched()
         base = self.base()
         prepared = prepare(base)
         return SweepSearcher(self, history, known, len(prepared.train.rows), unfit(base, prepared.facts))
 
-    def _is_exhausted(self, ledger: Ledger, address: str | None) -> bool:
+    def is_exhausted(self, ledger: Ledger, address: str | None) -> bool:
         """Whether a sweep by brute force has tried every configuration of its space."""
         history = ledger.searched()
-        if self.sampler != "brute_force" or history.unfinished or not history.outcomes:
+        if self.sampler != "brute_force" or history.unfinished or not (history.outcomes or self.warm_start):
             return False
         return not self._num_untried(ledger, 1, address)
 

@@ -15,10 +15,10 @@ import pytest
 
 from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.errors import ConfigError, DataError
+from dice_ray.errors import ConfigError, DataError, InputError
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tuning import runner, samplers
+from dice_ray.tuning import plan_file, runner, samplers
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.runner import _session
 from dice_ray.tuning.sweep import SweepPlan
@@ -202,24 +202,39 @@ def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(resumed: Resum
 def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
-    assert not plan._is_exhausted(ledger_in(tmp_path), None)
+    assert not plan.is_exhausted(ledger_in(tmp_path), None)
     rerun = plan.model_copy(update={"seeds": 2})
     assert rerun.remaining(ledger_in(tmp_path), None)[0] == 6, "two trials, and each again with two seeds"
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number, rate in enumerate((1e-3, 2e-3), start=1):
         ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
-        assert not plan._is_exhausted(ledger_in(tmp_path), None)
+        assert not plan.is_exhausted(ledger_in(tmp_path), None)
         metrics = ({"dev/f1": 0.5},)
         ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
         planned = plan.model_copy(update={"trials": number})
-        assert planned._is_exhausted(ledger_in(tmp_path), None) == (number == 2)
-    assert plan._is_exhausted(ledger_in(tmp_path), None)
+        assert planned.is_exhausted(ledger_in(tmp_path), None) == (number == 2)
+    assert plan.is_exhausted(ledger_in(tmp_path), None)
     assert rerun.remaining(ledger_in(tmp_path), None)[0] == 4
-    assert not plan.model_copy(update={"sampler": "tpe"})._is_exhausted(ledger_in(tmp_path), None)
+    assert not plan.model_copy(update={"sampler": "tpe"}).is_exhausted(ledger_in(tmp_path), None)
     before = (tmp_path / "ledger.jsonl").read_bytes()
     assert runner.run(plan, tmp_path, Driver()).is_finished
     assert "ray" not in (tmp_path / "log.txt").read_text().lower()
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+def test_a_warm_start_that_leaves_nothing_to_try_is_refused(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    """Ray was started for no trial, and the command ended in a traceback, once its folder had been made."""
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="next", layers=layers, space=space, trials=2, sampler="brute_force", warm_start="all")
+    old = plan.model_copy(update={"name": "all", "warm_start": None, "digest": plan.base().splits().digest})
+    plan_file.store(old, tmp_path / "all")
+    note(Ledger(tmp_path / "all/ledger.jsonl"), "0001", params={"training.lr": 1e-3})
+    ledger = ledger_in(tmp_path / "next")
+    assert plan.remaining(ledger, None)[0] == 1, "before the known trials are copied"
+    note(Ledger(tmp_path / "all/ledger.jsonl"), "0002", params={"training.lr": 2e-3})
+    with pytest.raises(InputError, match="next has tried all that its space holds, with the trials of all"):
+        runner.run(plan, tmp_path / "next", Driver())
+    assert not (tmp_path / "next").exists()
 
 
 @pytest.mark.ray
@@ -354,6 +369,17 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
     assert not plan.model_copy(update={"seeds": 3, "top": 5}).changed(plan)
     assert plan.model_copy(update={"seeds": 1, "trials": 9}).changed(plan)
     assert plan.model_copy(update={"seed": 1, "trials": 9}).changed(plan)
+
+
+def test_the_number_of_the_best_counts_with_seeds_alone(plan: SweepPlan, ledger: Ledger) -> None:
+    """`resume --seeds 3 --top 3` was refused for the default of 5, which nobody had asked for."""
+    alone = plan.model_copy(update={"seeds": 0, "top": 5})
+    grown = alone.grown(ledger, None, 0, 3, 3)
+    assert (grown.seeds, grown.top, grown.changed(alone)) == (3, 3, [])
+    with pytest.raises(InputError, match="--seeds and --top must be at least those of sweep, 2 and 3, got 2 and 2"):
+        plan.grown(ledger, None, 0, None, 2)
+    with pytest.raises(InputError, match="--top must come with --seeds"):
+        alone.grown(ledger, None, 0, None, 8)
 
 
 def test_the_number_of_trials_has_a_bound(plan: SweepPlan, ledger: Ledger) -> None:
