@@ -10,7 +10,7 @@ from optuna.study import StudyDirection
 from optuna.trial import FixedTrial, FrozenTrial
 
 from dice_ray.config.load import as_written, values_layer
-from dice_ray.errors import InputError, RefusedError, UnknownNameError
+from dice_ray.errors import InputError, RefusedError, UnknownNameError, counted
 from dice_ray.files import whole_output
 from dice_ray.metrics.catalogue import gain
 from dice_ray.output import quiet
@@ -91,17 +91,18 @@ def preset(folder: Path, trial: str | None = None) -> str:
     spec = ledger.specs[best.id]
     layer = values_layer("trial", spec.params | {"training.seed": spec.seed})
     values = as_written([*(below for below in plan.layers if below.origin != AUTOMATIC), layer])
-    return "".join(f"# {line}\n" for line in _header(plan, best, spec.seed)) + values
+    header = _header(plan, best, spec.seed, len(ledger.searched().outcomes))
+    return "".join(f"# {line}\n" for line in header) + values
 
 
-def _header(plan: SweepPlan, best: RankedTrial, seed: int) -> list[str]:
+def _header(plan: SweepPlan, best: RankedTrial, seed: int, num_trials: int) -> list[str]:
     num_seeds, metric = len(best.rerun_scores), objective(plan.base())
     by = f"the mean over {num_seeds} other seeds: {gain(metric, best.mean):.4f}" if num_seeds else (
         "this score, which is optimistic since the trial was selected by it"
     )  # fmt: skip
     lines = [
         f"Trial {best.id} of the sweep {plan.name}: run it by `dice-ray train`.",
-        f"From {plan.origins}, searched in {plan.space} by {plan.sampler}, {plan.trials} trials.",
+        f"From {plan.origins}, searched in {plan.space} by {plan.sampler}, {counted(num_trials, 'trial')}.",
         f"{metric} {gain(metric, best.score):.4f} with seed {seed}.",
         f"Ranked by {by}.",
     ]

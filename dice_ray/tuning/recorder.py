@@ -115,9 +115,9 @@ class Recorder:
     def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
         """Open the parent run with the user's tags, and send MLflow the ended trials that are not stored there."""
         self._open_parent(self._environment | active_run_tag() | dict(tags or {}))
-        for outcome in self._ledger.outcomes.values():
+        for spec, outcome in self._ledger.ended:  # in the order of their start, by which equal trials are ranked
             if outcome.id not in stored:
-                record = self._open_run(self._ledger.specs[outcome.id])
+                record = self._open_run(spec)
                 for (step, _), metrics in zip(outcome.curve, outcome.metrics, strict=True):
                     record.evaluated(step, metrics)
                 self._end_run(outcome, {})

@@ -27,7 +27,7 @@ def folder(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     above = values_layer("--set", {})
     machine = values_layer(AUTOMATIC, {"training.precision": "fp32"})
     store(
-        SweepPlan(name="sweep", layers=(*layers, above, machine), space="a:b", trials=2, seed=3, digest="2ee5"), folder
+        SweepPlan(name="sweep", layers=(*layers, above, machine), space="a:b", trials=4, seed=3, digest="2ee5"), folder
     )
     ledger = Ledger(folder / "ledger.jsonl")
     for id_, params, score in (
@@ -52,6 +52,7 @@ def test_the_preset_holds_what_was_written_alone(folder: Path, tmp_path: Path) -
     assert text.startswith(
         "# Trial 0001 of the sweep sweep: run it by `dice-ray train`.\n# From preset, searched in a:b"
     )
+    assert ", 2 trials.\n" in text, "of the 4 that are planned, those that have ended"
     assert "\n# Ranked by this score, which is optimistic since the trial was selected by it.\n" in text
     assert "\n# dev/f1 0.6000 with seed 3.\n" in text
     assert "\n# Data digest: 2ee5.\n" in text

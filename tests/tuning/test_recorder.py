@@ -195,6 +195,18 @@ def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_pat
     assert set(Ledger(path).outcomes) == {"0001"}
 
 
+def test_what_mlflow_lacks_is_sent_in_the_order_of_the_starts(tmp_path: Path, plan: SweepPlan) -> None:
+    """Of equal trials the first one is best: MLflow's was the first to end, and the ledger's the first to start."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for trial in (FOCAL, DICE):
+        ledger.append(trial)
+    for trial in (DICE, FOCAL):
+        ledger.append(TrialOutcome(id=trial.id, state="done", curve=((5, 0.5),), metrics=({"dev/f1": 0.5},)))
+    with recording(plan, ledger, plan.ids):
+        pass
+    assert [trial.id for trial in ranking.ranked_in_frame(read("sweep"))] == ["0001", "0002"]
+
+
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for trial in (FOCAL, DICE):
