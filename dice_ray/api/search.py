@@ -86,7 +86,7 @@ def tune(
     """
     from dice_ray.run import object_store
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.samplers import check_settings
+    from dice_ray.tuning.samplers import check_settings, drawn_at_random
     from dice_ray.tuning.space import Space, own_point
     from dice_ray.tuning.sweep import SweepPlan
 
@@ -100,7 +100,7 @@ def tune(
     layers = with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = library.space_address(space)
-    check_settings(written[-1], address_of_space)
+    check_settings(written[-1], f"the space {address_of_space}", drawn_at_random(Space(address_of_space)))
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
     if sampler in ("tpe", "random", "nsga2") and warm_start in (None, PUBLISHED):

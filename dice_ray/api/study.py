@@ -93,6 +93,7 @@ def ablate(
     from dice_ray.tuning.cells import OTHER_SEEDS, Variant
     from dice_ray.tuning.earlier import with_shared_settings, with_tuned_arms
     from dice_ray.tuning.looks import with_control_again
+    from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.study import StudyPlan
     from dice_ray.tuning.study_file import check_test, command_of, layers_by_variant, with_arms, with_draws
 
@@ -128,8 +129,10 @@ def ablate(
 
     file = with_draws(study, file, draws, num_settings, budget, seeds, crossed=crossed)
     over_seeds = {"until_settled": until_settled, "care": care, "threshold": threshold, "again": again}
-    if file.variants_are == "settings" and (given_options := [option for option, value in over_seeds.items() if value]):
-        raise InputError(f"{study} compares at equal tuning budget, over settings: give no {given_options[0]}")
+    if file.variants_are == "settings":
+        if given_options := [option for option, value in over_seeds.items() if value]:
+            raise InputError(f"{study} compares at equal tuning budget, over settings: give no {given_options[0]}")
+        check_settings(layers_of(presets[0], settings)[-1], f"the study {study}", file.variants.values())
     looks: tuple[int, ...] = () if file.variants_are == "settings" else (num_seeds,)
     if until_settled:
         library.folder_of("analysis")

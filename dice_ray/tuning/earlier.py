@@ -25,10 +25,10 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, ConflictError, InputError, Problem, RefusedError
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
-from dice_ray.tuning.plan import Plan
+from dice_ray.tuning.plan import AUTOMATIC, Plan
 from dice_ray.tuning.plan_file import read_sweep
 from dice_ray.tuning.ranking import RankedTrial, ranked_in
-from dice_ray.tuning.space import Space, check_suggested
+from dice_ray.tuning.space import Space, check_suggested, paths
 from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
 
@@ -61,8 +61,8 @@ def _sweep_in(folder: Path, config: RunConfig, digest: str) -> _EarlierSweep:
     """The sweep in a folder, which must be of the task of this configuration and of the data of this digest."""
     plan = read_sweep(folder, "to start from")
     # The digest compares the files, in whatever folder they are.
-    paths = [path for path in differing_paths(config, plan.base()) if path != "data.source.files.folder"]
-    if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
+    differing = [path for path in differing_paths(config, plan.base()) if path != "data.source.files.folder"]
+    if other := [path for path in differing if path.partition(".")[0] in ("task", "data")]:
         raise RefusedError(
             f"{folder} must hold a sweep of the same task and data, or its scores cannot be compared; these settings "
             f"differ: {', '.join(other)}"
@@ -149,7 +149,8 @@ def with_tuned_arms(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
     Raises:
         RunError: A folder does not hold a sweep of the same task, data and encoder, or its seed is one of the study's;
             or a sweep has other training settings than the shared ones.
-        ConfigError: No sweep has a trial with a score for the loss of an arm, or an arm cannot run.
+        ConfigError: No sweep has a trial with a score for the loss of an arm, an arm cannot run, or what was found for
+            one would override a setting over the preset.
     """
     plan.grid()  # raises where an arm cannot run, or the baseline does not fit the task
     sweeps = [_sweep_for(plan, folder) for folder in folders]
@@ -173,6 +174,13 @@ def with_tuned_arms(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
                 continue  # such as cross-entropy, which has no parameters
         settings[arm] = params
         origins[arm] = f"{sweep.plan.name} {trial.id}, best of {num_trials[loss]}"
+    found = {path for params in settings.values() for path in params}
+    above = [layer for layer in plan.layers[1:] if layer.origin != AUTOMATIC]
+    must = "must not be set: an arm has what its sweep found; leave it out"
+    if problems := [
+        Problem(path, must, origin=each.origin) for each in above for path in paths(each.values) if path in found
+    ]:
+        raise ConfigError(problems)
     made = plan.model_copy(update={"tuned": origins, "tuned_settings": settings})
     return made if plan.shared else _with_control(made)
 

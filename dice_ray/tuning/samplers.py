@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 import optuna
@@ -99,17 +99,17 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     ]
 
 
-def check_settings(layer: Layer, address: str) -> None:
-    """Check that no setting is of a parameter that the space at this address searches: trials would override it.
+def check_settings(layer: Layer, by: str, draws: Iterable[Flat]) -> None:
+    """Check that no setting is of a parameter that these draws by a space or study have: they would override it.
 
     Raises:
-        ConfigError: One is, and the space does not always suggest its very value.
+        ConfigError: One is, and not all draws have its very value.
     """
-    suggested: dict[str, set[object]] = {}
-    for trial in _try(Space(address), RandomSampler(seed=0), 1, 4 * _NUM_TRIED) if layer.values else ():
-        for name, drawn in trial.params.items():
-            suggested.setdefault(name, set()).add(drawn)
-    must = f"must not be set: the space {address} searches it; leave it out, or choose a space without it"
+    suggested: dict[str, list[object]] = {}
+    for params in draws if layer.values else ():
+        for name, drawn in params.items():
+            suggested.setdefault(name, []).append(drawn)
+    must = f"must not be set: {by} searches it; leave it out, or choose one without it"
     problems = []
     for path in paths(layer.values):
         value: Any = layer.values
@@ -125,9 +125,9 @@ def check_settings(layer: Layer, address: str) -> None:
         raise ConfigError(problems)
 
 
-def drawn_at_random(space: Space) -> list[Flat]:
+def drawn_at_random(space: Space) -> Iterator[Flat]:
     """The parameters of some trials that a space suggests."""
-    return [trial.params for trial in _try(space, RandomSampler(seed=0), 1, _NUM_TRIED)]
+    yield from (trial.params for trial in _try(space, RandomSampler(seed=0), 1, 4 * _NUM_TRIED))
 
 
 def _try(

@@ -316,7 +316,7 @@ class SweepPlan(Plan):
 
     def _check_space(self) -> None:
         """One of some trials drawn at random must have a valid configuration; else the problems of one are raised."""
-        drawn = samplers.drawn_at_random(Space(self.space))
+        drawn = [*samplers.drawn_at_random(Space(self.space))]
         if not any(drawn):
             raise InputError(
                 f"the space {self.space} must suggest parameters, as trial.suggest_float does, and has none"

@@ -290,6 +290,21 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
         with_tuned_arms(taken, [better])
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_setting_that_a_tuned_arm_would_override_is_refused(
+    sweep: Callable[..., Path], study: StudyPlan, shared: bool
+) -> None:
+    """`--set` was ignored without a word where the sweep had searched the same path."""
+    there = sweep("there", ({"loss": "cross_entropy"}, 0.7), ({"loss": "focal", "loss.focal.gamma": 3.0}, 0.5))
+    given = values_layer("--set", {"loss.focal.gamma": 1.0, "training.epochs": 3})
+    plan = study.model_copy(update={"layers": (*study.layers, given), "shared": "ce 0001" if shared else ""})
+    with pytest.raises(ConfigError) as caught:
+        with_tuned_arms(plan, [there])
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.origin) == ("loss.focal.gamma", "--set")
+    assert problem.must == "must not be set: an arm has what its sweep found; leave it out"
+
+
 @pytest.mark.parametrize(
     ("arm", "kept"),
     [

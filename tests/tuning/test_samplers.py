@@ -33,6 +33,7 @@ from dice_ray.tuning.samplers import (
     sampler,
 )
 from dice_ray.tuning.search import PruningScheduler, SweepSearcher
+from dice_ray.tuning.space import Space
 from dice_ray.tuning.sweep import SweepPlan
 from tests.tuning.trials import note
 
@@ -90,7 +91,7 @@ def test_a_setting_of_what_the_space_searches_is_an_error(settings: list[str], s
     """Each trial would override it, without a word."""
     module = "search_spaces.loss_tuning:loss_tuning" if space == "loss" else f"search_spaces.joint_tuning:{space}"
     with nullcontext() if path is None else pytest.raises(ConfigError) as caught:
-        check_settings(set_layer(settings), module)
+        check_settings(set_layer(settings), "the space", samplers.drawn_at_random(Space(module)))
     if caught is not None:
         (problem,) = caught.value.problems
         assert (problem.path, problem.origin) == (path, "--set")

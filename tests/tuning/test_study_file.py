@@ -18,7 +18,7 @@ from dice_ray.api.library import read_study
 from dice_ray.api.presets import layers_of
 from dice_ray.config.load import set_layer
 from dice_ray.data import sources
-from dice_ray.errors import DataError, InputError, UnknownNameError
+from dice_ray.errors import ConfigError, DataError, InputError, UnknownNameError
 from dice_ray.run.own_loss import settings_of, with_loss
 from dice_ray.settings import nest
 from dice_ray.tuning import plan_file, study_file
@@ -146,6 +146,21 @@ def test_what_a_verdict_over_seeds_asks_for_is_refused_over_settings(given: dict
     Path("spaced.py").write_text(STUDY + SPACED)
     with pytest.raises(InputError, match=f"at equal tuning budget, over settings: give no {next(iter(given))}$"):
         dice_ray.ablate("spaced.py", **given)
+
+
+@pytest.mark.parametrize("draws", [SPACED, "SETTINGS = {str(lr): {'training.lr': lr} for lr in (1e-3, 2e-3)}"])
+@pytest.mark.parametrize("settings", [["training.lr=1e-4"], {"training": {"lr": 1e-4}}])
+def test_a_setting_that_every_draw_overrides_is_refused(
+    draws: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study ran without it, and without a word."""
+    monkeypatch.setattr("dice_ray.api.study.run_plan", lambda plan, driver, *, is_dry: None)
+    Path("drawn.py").write_text(STUDY + draws)
+    dice_ray.ablate("drawn.py", settings=["training.epochs=1"])
+    with pytest.raises(
+        ConfigError, match=r"training\.lr: must not be set: the study drawn\.py searches it; leave it out"
+    ):
+        dice_ray.ablate("drawn.py", settings=settings)
 
 
 def test_an_arm_searches_no_parameter_of_the_shared_space() -> None:
