@@ -58,13 +58,13 @@ def init(
     """
     from dice_ray.config.init import start, target
     from dice_ray.data.folders import files_of_splits
-    from dice_ray.data.formats.base import Given
     from dice_ray.data.urls import local_file
+    from dice_ray.run.tables import given_of
 
     url = _folder_of([str(each) for each in (file, dev, test) if each is not None])
     local = Path(file).resolve() if Path(file).is_dir() else Path(file)  # a folder may be given as `.`
     name = parted(str(file))[1] if url else local.name
-    out = target(name, out, overwrite)
+    out = target(name, None if out is None else Path(out), overwrite)
     file = local_file(file, "FILE")
     splits = {
         split: None if own is None else local_file(own, f"--{split}") for split, own in (("dev", dev), ("test", test))
@@ -73,10 +73,8 @@ def init(
         found = files_of_splits(file)
         file, splits = found["train"], {split: own or found.get(split) for split, own in splits.items()}
     check_output(out, [each for each in (file, *splits.values()) if each is not None])
-    if len(text_columns) > 2:
-        raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
-    by = {key: name for key, name in (("groups", group_column), ("time", time_column)) if name is not None}
-    given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format, by)
+    columns = text_columns, label_column, id_column, group_column, time_column
+    given = given_of(*columns, positive, encoding, format)
     starter = start(
         file, splits["dev"], splits["test"], given, name=name.partition(".")[0], on_bad_row=on_bad_row, url=url
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -128,19 +129,23 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
     Raises:
         DataError: The data are of another kind, a line is no pair or no text in UTF-8, or there is no line.
     """
-    numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
     columns = getattr(config.reader, "columns", None)
     has_spans = isinstance(config.reader, SpanSettings) or isinstance(columns, SpanSettings)
     kind, split = config.yields(), WORD.findall if has_spans else _words
     records: list[Record] = []
-    for number, line in numbered:
-        for text in [line] if isinstance(line, str) else line:
+    for number, line in zip(map(str, count(1)), lines, strict=False):
+        texts = [line] if isinstance(line, str) or not isinstance(line, Iterable) else [*line]
+        if not all(isinstance(text, str) for text in texts):  # such as the NaN of a missing value
+            raise DataError(f"line {number} must be a text, got {shown(line)}")
+        if not "".join(texts).strip():
+            continue
+        for text in texts:
             _check_utf_8(number, text)
         if kind is PairRecord:
-            texts = line.strip("\r\n").split("\t") if isinstance(line, str) else line
-            if len(texts) != 2:
+            pair = line.strip("\r\n").split("\t") if isinstance(line, str) else texts
+            if len(pair) != 2:
                 raise DataError(f"line {number} must be two sentences with a tab between them, got {shown(line)}")
-            records.append(PairRecord(number, texts[0], texts[1], ""))
+            records.append(PairRecord(number, pair[0], pair[1], ""))
         elif not isinstance(line, str):
             raise DataError(f"line {number} must be a text, as the run is not on pairs, got {shown(line)}")
         elif kind is TextRecord:

@@ -7,6 +7,7 @@ preset that reruns it. So they lie in the runs folder, which every machine sees,
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import sys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dice_ray.config.load import Layer
+    from dice_ray.data.formats.base import Given
 
     Table: TypeAlias = pd.DataFrame | datasets.Dataset
     """A table with named columns."""
@@ -68,6 +70,34 @@ if TYPE_CHECKING:
     """A shipped preset's name, a YAML file, or data given in Python."""
 
 
+def given_of(
+    text_columns: Sequence[object],
+    label_column: object,
+    id_column: object,
+    group_column: object,
+    time_column: object,
+    positive: object,
+    encoding: str | None = None,
+    format: str | None = None,
+) -> Given:
+    """What the user says of tables or files, in place of a guess: columns and the positive label may be numbers.
+
+    Raises:
+        InputError: The columns of texts are no list of at most two.
+    """
+    from dice_ray.data.formats.base import Given
+    from dice_ray.settings import without_numpy
+
+    if isinstance(text_columns, str) or len(text_columns) > 2:
+        raise InputError(f"text_columns must be a list of one column or two, got {text_columns!r}")
+    columns = label_column, id_column, group_column, time_column
+    label, id_, groups, time = (None if column is None else str(column) for column in columns)
+    if not isinstance(positive, str | None):
+        positive = json.dumps(without_numpy(positive), default=str)  # as a cell is read: True is `true`
+    by = {key: name for key, name in (("groups", groups), ("time", time)) if name is not None}
+    return Given(tuple(map(str, text_columns)), label, id_, positive, encoding, format, by)
+
+
 def preset_of(data: Tables, below: Layer | None) -> Path:
     """The file of the preset that is written for data given in Python, with the settings of the layer `below`.
 
@@ -79,19 +109,17 @@ def preset_of(data: Tables, below: Layer | None) -> Path:
         DataError: Columns or task cannot be guessed, or a row cannot be read.
     """
     from dice_ray.config.init import start
-    from dice_ray.data.formats.base import Given
 
-    if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
-        raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
-    by = {key: name for key, name in (("groups", data.group_column), ("time", data.time_column)) if name is not None}
-    given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive, splits=by)
+    given = given_of(
+        data.text_columns, data.label_column, data.id_column, data.group_column, data.time_column, data.positive
+    )
     parent = given_folder()
     with tempfile.TemporaryDirectory(dir=parent) as scratch:
         unfinished = Path(scratch) / "whole"
         unfinished.mkdir()
-        content = hashlib.sha256(repr((given, below, *by.items())).encode())
+        content = hashlib.sha256(repr((given, below, *given.splits.items())).encode())
         tables = {"train": data.train, "dev": data.dev, "test": data.test}
-        splits = [split for split, table in tables.items() if table is not None]
+        splits = [split for split, table in tables.items() if split == "train" or table is not None]
         for split in splits:
             file = unfinished / f"{split}.parquet"
             _write(tables[split], file, split)

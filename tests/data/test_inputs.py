@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -131,3 +133,13 @@ def test_rows_for_a_run_on_nested_spans_have_words() -> None:
     (row,) = inputs.read_rows(data, [inputs.example_row(data)])
     (line,) = inputs.read_lines(data, ["Anna lives in Berlin"])
     assert row.content == line.content == ("Anna", "lives", "in", "Berlin")
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts"])
+@pytest.mark.parametrize("line", [None, float("nan"), 3, ("a", None)], ids=str)
+def test_what_is_no_text_is_named_by_its_line(kind: str, line: Any) -> None:
+    """A column with a missing value ended in a traceback."""
+    data = DataConfig(source=SyntheticConfig.model_validate({"kind": kind}))
+    first = ("a", "b") if kind == "pairs" else "a"
+    with pytest.raises(DataError, match=re.escape(f"line 2 must be a text, got {line!r}")):
+        inputs.read_lines(data, [first, line])

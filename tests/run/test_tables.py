@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -76,6 +79,28 @@ def test_a_table_takes_the_place_of_the_files_of_a_preset() -> None:
     assert sources.load(config.data).report.sizes == {"train": 56, "dev": 24}
     assert preset_of(Tables(messages(80), preset="mine.yaml")) == preset
     assert preset_of(Tables(messages(81), preset="mine.yaml")) != preset
+
+
+@pytest.mark.parametrize(("cells", "label"), [((0, 1), 1), ((False, True), True), ((0.0, 1.0), 1.0)])
+def test_labels_and_columns_may_be_numbers(cells: tuple[Any, Any], label: Any) -> None:
+    """A positive label that was no text ended in a traceback, as did the name of a column."""
+    frame = pd.DataFrame({0: messages(80)["body"], 1: [cells[row % 4 == 0] for row in range(80)]})
+    config = api.validate(preset_of(Tables(frame, text_columns=[0], label_column=1, positive=label)))  # type: ignore[list-item, arg-type]
+    assert config.task.positive_label() == json.dumps(label)
+    frame.to_csv("data.csv", index=False)
+    starter, _ = api.init("data.csv", positive=str(label) if label is True else label)
+    assert f'positive: "{label}"' in starter.text
+
+
+@pytest.mark.parametrize("columns", ["body", ["body", "urgent", "place"]])
+def test_columns_of_texts_are_a_list_of_one_or_two(columns: Any) -> None:
+    """A text was taken for its letters: "got 4 columns of texts"."""
+    messages(20).to_csv("data.csv", index=False)
+    match = re.escape(f"text_columns must be a list of one column or two, got {columns!r}")
+    with pytest.raises(InputError, match=match):
+        api.init("data.csv", text_columns=columns)
+    with pytest.raises(InputError, match=match):
+        preset_of(Tables(messages(20), text_columns=columns))
 
 
 @pytest.mark.parametrize(
