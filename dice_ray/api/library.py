@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shlex
 from collections.abc import Mapping
 from itertools import takewhile
 from pathlib import Path
@@ -43,7 +44,8 @@ def preset_file(preset: str | Path) -> Path:
     known = _presets()
     if str(preset) not in known and path.is_file():
         raise InputError(
-            f"a preset must be a .yaml file, got {path}: `dice-ray init {path}` writes one for a file of data"
+            f"a preset must be a .yaml file, got {path}: `dice-ray init {shlex.quote(str(preset))}` writes one for a "
+            "file of data"
         )
     if str(preset) not in known:
         raise UnknownNameError("preset", str(preset), [*known, *files])
@@ -111,7 +113,8 @@ def read_study(study: str) -> StudyFile:
 
 def _check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
     """Raise an InputError with the right command if a name is that of another kind of thing than the wanted one."""
-    use = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
+    quoted = shlex.quote(name)
+    use = f"`dice-ray train {quoted}` trains on it, `dice-ray ablate loss_comparison --data {quoted}` compares losses"
     known: dict[str, tuple[Mapping[str, object], str]] = {
         "preset": (_presets(), use),
         "study": (_studies(), f"`dice-ray ablate {name}` runs it"),
@@ -168,6 +171,7 @@ def preset_titles() -> dict[str, str]:
 
 def plot_losses(file: Path) -> None:
     """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
+    file = Path(file)
     if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
         raise InputError(f"a picture must be a .png, .svg or .pdf in an existing folder, got {file}")
     folder_of("analysis")

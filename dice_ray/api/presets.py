@@ -73,7 +73,7 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     if isinstance(settings, Mapping):
         if callable(loss := settings.get("loss")):
             raise InputError(f"a loss that is an object must be the argument `loss`, as train(..., loss={loss!r})")
-        above = values_layer("settings", settings)
+        above = values_layer("settings", {str(path): value for path, value in settings.items()})
     else:
         check_lists(settings=settings)
         above = set_layer(settings)

@@ -11,7 +11,7 @@ from dice_ray.api import library
 from dice_ray.api.predictions import with_predictions
 from dice_ray.errors import InputError, RunError, UnknownNameError, reason_of
 from dice_ray.files import check_output, runs_folder, write_output
-from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT
+from dice_ray.run.names import LONGEST, TRAIN_EXPERIMENT, check_lists
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +33,7 @@ def report(*names: str, predictions: Predicted = (), dev_predictions: Predicted 
     library.folder_of("analysis")
     from analysis import report as reports
 
+    check_lists(names=names)
     if not names or len(set(names)) < len(names):
         raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
     if (predictions or dev_predictions) and len(names) > 1:
@@ -59,6 +60,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     """
     from dice_ray.tracking import schema
 
+    out = None if out is None else Path(out)
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(f"a report must be written to a folder, and {out} is a file")
     joined = "_and_".join(names)
@@ -191,6 +193,10 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
     from dice_ray.tuning.export import preset
 
     if out is not None:
+        out = Path(out)
+        if out.exists() or out.suffix not in (".yaml", ".yml"):
+            found = f"{out}, which exists" if out.exists() else out
+            raise InputError(f"a preset must be written to a new file that ends in .yaml, got {found}")
         check_output(out)
     name, _, trial = sweep.partition("/")
     text = preset(runs_folder() / name, trial or None)

@@ -187,6 +187,7 @@ def resume(
     from dice_ray.tuning.ledger import ledger_in
 
     check_whole(more_trials=more_trials, seeds=seeds, top=top)
+    name = str(name)
     if "/" in name:
         above = name.partition("/")[0]
         raise InputError(f"a trial is resumed with its sweep or study: `dice-ray resume {above}`, got {name!r}")
@@ -204,10 +205,10 @@ def resume(
         return train_config(config, name, driver, register)
     plan = plan_file.read(folder)
     if plan.name != name:  # the ids of its runs are unique in the MLflow experiment of its own name alone
+        another = f". To begin another one with what it found: `dice-ray tune PRESET --warm-start {name}`"
         raise InputError(
             f"{folder} must have the name of the {plan.kind} that it holds, {plan.name}, under which MLflow has its "
-            f"runs: rename the folder back to resume it. To begin another one with what it found: `dice-ray tune "
-            f"--warm-start {plan.name}`"
+            f"runs: rename the folder back to resume it{another if plan.kind == 'sweep' else ''}"
         )
     grown = plan.grown(ledger_in(folder), address, more_trials, seeds, top)
     return run_plan(grown, driver, is_dry=dry_run, register=register)

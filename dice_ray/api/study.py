@@ -100,7 +100,9 @@ def ablate(
     check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
     check_whole(seeds=seeds, num_settings=num_settings, budget=budget)
     _check_seeds(seeds, care, OTHER_SEEDS)
-    num_seeds = seeds or (20 if until_settled else 5)
+    if not isinstance(losses, Mapping | None):
+        raise InputError(f"losses must be a mapping of names to losses, got {losses!r:.80}")
+    num_seeds, study = seeds or (20 if until_settled else 5), str(study)
     name = check_name(name or valid_name(Path(study).stem))
     object_store.fetch_driven(runs_folder() / name)
     file = library.read_study(study)
@@ -201,8 +203,8 @@ def ablate(
     return run_plan(plan.with_contents(), driver, is_dry=dry_run)
 
 
-def _check_seeds(seeds: int | None, care: float | None, most: int) -> None:
+def _check_seeds(seeds: int | None, care: object, most: int) -> None:
     if seeds is not None and not 1 <= seeds < most:
         raise InputError(f"seeds must be at least 1 and less than {most}, got {seeds}")
-    if care is not None and not 0 < care < math.inf:
+    if care is not None and not (isinstance(care, int | float) and 0 < care < math.inf):
         raise InputError(f"care must be a difference above 0, in points of the metric, got {care}")

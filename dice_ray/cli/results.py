@@ -15,7 +15,7 @@ from dice_ray.api.presets import without_defaults
 from dice_ray.cli.layout import table
 from dice_ray.cli.options import Arguments, JsonOption, with_options_of
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
-from dice_ray.errors import InputError, counted, one_line, shortened
+from dice_ray.errors import counted, one_line, shortened
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -169,11 +169,7 @@ def ui(
 @with_options_of("export_preset")
 def export_preset(given: Arguments, as_json: JsonOption = False) -> None:
     """Write the best configuration of a sweep as a preset for `dice-ray train`."""
-    file = given.get("out")
-    if file is not None and (file.exists() or file.suffix not in (".yaml", ".yml")):
-        found = f"{file}, which exists" if file.exists() else file
-        raise InputError(f"a preset must be written to a new file that ends in .yaml, got {found}")
-    preset = api.export_preset(**given)
+    file, preset = given.get("out"), api.export_preset(**given)
     if as_json:
         print_json({"sweep": given["sweep"], **({"preset": preset} if file is None else {"written": file})})
     elif file is None:

@@ -56,7 +56,7 @@ def tune(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOpti
 
     def next_commands(result: Result) -> list[list[str]]:
         # A search for several objectives has no best trial to export.
-        export = [] if "objectives" in given else [["export-preset", result.name, f"{result.name}.yaml"]]
+        export = [] if "objectives" in given else [["export-preset", result.name, f"{result.name}-best.yaml"]]
         return [["runs", result.name], ["report", result.name], *export]
 
     print_result(api.tune, given, next_commands, price_per_hour, as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import TypeVar
@@ -50,11 +50,13 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_lists(**names: Sequence[str | Path]) -> None:
-    """Raise an InputError if one of these arguments is a single text, which Python takes for a list of letters."""
-    for argument, given in names.items():
-        if isinstance(given, str):
+def check_lists(**lists: object) -> None:
+    """Raise an InputError if one of these arguments is no list of texts, such as a single text, a list of letters."""
+    for argument, given in lists.items():
+        if isinstance(given, str) or not isinstance(given, Collection):
             raise InputError(f"{argument} must be a list, as [{given!r}], got {given!r}")
+        if wrong := [each for each in given if not isinstance(each, str | Path)]:
+            raise InputError(f"{argument} must be texts, got {wrong[0]!r}")
 
 
 def check_whole(**numbers: object) -> None:

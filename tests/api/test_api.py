@@ -19,10 +19,11 @@ import torch
 import dice_ray
 from dice_ray import api
 from dice_ray.api import Result
+from dice_ray.api.presets import layers_of
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
 from dice_ray.data import sources
-from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
+from dice_ray.errors import ConfigError, DataError, DiceRayError, InputError, RunError, UnknownNameError
 from dice_ray.files import lock, runs_folder
 from dice_ray.run import build
 from dice_ray.run.driver import Event
@@ -35,10 +36,14 @@ from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation
 from dice_ray.tuning import plan_file
+from dice_ray.tuning.ledger import ledger_in
+from dice_ray.tuning.study import StudyPlan
 from dice_ray.tuning.sweep import SweepPlan
+from tests.analysis.test_others import table
 from tests.kept_ray import KeptRay
 from tests.standing import standing
 from tests.tracking.stores import copied
+from tests.tuning.trials import note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,8 +109,12 @@ def test_a_renamed_folder_is_resumed_under_its_own_name() -> None:
     """It was refused when all was loaded, with a message about MLflow's experiment that named no remedy."""
     layers = (Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}}),)
     plan_file.store(SweepPlan(name="sw", layers=layers, space="a:b", trials=1), Path("dice_ray_runs/new"))
-    with pytest.raises(InputError, match=r"must have the name of the sweep that it holds, sw, .* rename the folder"):
+    with pytest.raises(InputError, match=r"the sweep that it holds, sw, .* `dice-ray tune PRESET --warm-start new`"):
         api.resume("new")
+    study = StudyPlan(name="st", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
+    plan_file.store(study, Path("dice_ray_runs/other"))
+    with pytest.raises(InputError, match=r"the study that it holds, st, .*: rename the folder back to resume it$"):
+        api.resume("other")
 
 
 def test_a_wrong_name_is_named_though_the_configuration_of_another_run_is_damaged() -> None:
@@ -157,6 +166,45 @@ def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
         dice_ray.train("synthetic_pairs", "training.epochs=2", loss="dice")
     with pytest.raises(InputError, match="presets must be a list, as"):
         api.inspect("synthetic_pairs")
+
+
+def test_arguments_of_another_type_are_used_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them ended in a traceback."""
+    monkeypatch.setattr("dice_ray.api.study.run_plan", lambda plan, driver, *, is_dry: plan)
+    write_data(Path(), WORDS)
+    plan_file.store(
+        SweepPlan(name="sw", layers=layers_of("synthetic_pairs", ()), space="a:b", trials=1), runs_folder() / "sw"
+    )
+    note(ledger_in(runs_folder() / "sw"), "0001")
+    any_: Any = api  # mypy refuses them too
+    made = api.compare(table(), metric="f1", arm="loss", seed="seed").report()
+    used = [
+        lambda: any_.init("data/train.tsv", out="init.yaml"),
+        lambda: any_.export_preset("sw", "best.yaml"),
+        lambda: any_.plot_losses("losses.png"),
+        lambda: any_.write_report(made, ["a", "b"], "reports"),
+        lambda: any_.ablate(Path("loss_comparison"), "mine.yaml"),
+    ]
+    for call in used:
+        call()
+    assert all(Path(name).exists() for name in ("init.yaml", "best.yaml", "losses.png", "reports/report.html"))
+    refused = {
+        lambda: any_.export_preset("sw", Path("best.yaml")): "got best.yaml, which exists",
+        lambda: any_.export_preset("sw", "best.txt"): "must be written to a new file that ends in .yaml, got best.txt",
+        lambda: any_.report(["a", "b"]): r"names must be texts, got \['a', 'b'\]",
+        lambda: any_.resume(Path("other")): "no sweep, study or run named 'other'",
+        lambda: any_.train(None): "train must be a pandas DataFrame or a datasets.Dataset, got NoneType",
+        lambda: any_.train(any_.Tables(None)): "train must be a pandas DataFrame",
+        lambda: any_.ablate(data=None): "train must be a pandas DataFrame",
+        lambda: any_.train("mine.yaml", None): "settings must be a list",
+        lambda: any_.train("mine.yaml", {1: 2}): "1: is not a key",
+        lambda: any_.ablate(arms=["dice", 1]): "arms must be texts, got 1",
+        lambda: any_.ablate(losses=["dice"]): "losses must be a mapping",
+        lambda: any_.ablate(care="1"): "care must be a difference above 0",
+    }
+    for call, match in refused.items():
+        with pytest.raises(DiceRayError, match=match):
+            call()
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:

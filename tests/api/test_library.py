@@ -10,7 +10,7 @@ from pathlib import Path
 import optuna
 import pytest
 
-from dice_ray.api.library import preset_file, spaces
+from dice_ray.api.library import preset_file, read_study, spaces
 from dice_ray.errors import InputError
 from tests.house.tree import REPOSITORY
 
@@ -51,6 +51,11 @@ def test_a_file_of_data_is_no_preset() -> None:
         InputError, match=r"a preset must be a \.yaml file, got m\.json: `dice-ray init m\.json` writes"
     ):
         preset_file("m.json")
+    Path("my data.csv").touch()
+    with pytest.raises(InputError, match=r"`dice-ray init 'my data\.csv'` writes"):
+        preset_file("my data.csv")
+    with pytest.raises(InputError, match=r"`dice-ray ablate loss_comparison --data 'my data\.yaml'` compares"):
+        read_study("my data.yaml")
     Path("mrpc").touch()
     assert preset_file("mrpc").suffix == ".yaml"
 

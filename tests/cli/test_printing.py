@@ -109,6 +109,12 @@ def test_a_resumed_study_names_the_command_with_more_seeds(run: Run, monkeypatch
     assert run("resume", "compare")[-1] == " ".join(more)
 
 
+def test_the_best_of_a_sweep_is_exported_to_a_file_of_its_own(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `tune quick.yaml --name quick`, the printed command named the preset itself, and was refused."""
+    monkeypatch.setattr("dice_ray.api.tune", lambda **given: Result("quick", "quick"))
+    assert run("tune", "quick.yaml", "--name", "quick")[-1] == "dice-ray export-preset quick quick-best.yaml"
+
+
 def test_what_an_interrupted_study_prints_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
         print_result(lambda **_: Result("a b", "a b", is_finished=False), {}, as_json=False)
