@@ -148,11 +148,12 @@ class Result:
     def next_study(self) -> list[str]:
         """The words of the command that would answer the question of a study; empty if it is answered."""
         from dice_ray.tuning import plan_file
+        from dice_ray.tuning.study import StudyPlan
 
         if not (more := self.more_seeds):
             return []
-        command = plan_file.read(self.folder).growing_command
-        return more.words(command) if command else []
+        plan = plan_file.read(self.folder)
+        return more.words(plan.command) if isinstance(plan, StudyPlan) and plan.command else []
 
     def report(self) -> Report:
         """The report of its experiment."""

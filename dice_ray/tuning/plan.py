@@ -180,11 +180,6 @@ class Plan(BaseModel):
         return stored - {self.name} - ledger.specs.keys()
 
     @property
-    def growing_command(self) -> str:
-        """The command that runs a study with more seeds, without its seeds; empty where none does."""
-        return ""
-
-    @property
     def stops_early(self) -> bool:
         """Whether trials may be stopped early."""
         return False

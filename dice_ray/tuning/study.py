@@ -144,10 +144,6 @@ class StudyPlan(Plan):
         tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
         return tags | {tag: value for tag, value in optional.items() if value}
 
-    @property
-    def growing_command(self) -> str:
-        return self.command
-
     def left_out(self) -> list[LeftOutArm]:
         return self.grid().left_out
 
