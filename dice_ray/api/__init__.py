@@ -8,7 +8,7 @@ from dice_ray.api.others import Compared, compare, default_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.reports import export_optuna, export_preset, report, ruling, write_report
 from dice_ray.api.results import Best, DryRun, Interrupted, Result
-from dice_ray.api.search import PUBLISHED, published_points, resume, tune
+from dice_ray.api.search import published_points, resume, tune
 from dice_ray.api.study import ablate
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.training import train
@@ -17,7 +17,6 @@ from dice_ray.run.tables import Tables
 
 __all__ = [
     "EMBEDDED_PRESET",
-    "PUBLISHED",
     "Best",
     "Compared",
     "DryRun",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dice_ray.tuning.space import Point
 
 
-PUBLISHED = "published"
+_PUBLISHED = "published"
 """The warm start from the authors' settings; any other is the name of a sweep."""
 
 
@@ -48,7 +48,7 @@ def tune(
     name: str | None = None,
     register: str | None = None,
     note: str | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | Sequence[str] | None = None,
     address: str | None = None,
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -103,11 +103,20 @@ def tune(
     check_settings(written[-1], f"the space {address_of_space}", drawn_at_random(Space(address_of_space)))
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
-    if sampler in ("tpe", "random", "nsga2") and warm_start in (None, PUBLISHED):
+    if sampler in ("tpe", "random", "nsga2") and warm_start in (None, _PUBLISHED):
         library.folder_of("search_spaces")
         points.append(own_point(layers, Space(address_of_space)))
-    if warm_start == PUBLISHED:
-        points += [point.params for point in published_points(preset, space)]
+    notes = []
+    if warm_start == _PUBLISHED:
+        published = published_points(preset, space)
+        points += [point.params for point in published]
+        notes = [
+            f"The first trials are the preset's own settings and {len(published)} published ones. "
+            f"Published values that the space {space} does not search are left out:"
+        ]
+        for number, point in enumerate(published, start=1):
+            left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
+            notes.append(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
     plan = SweepPlan.checked(
         name=name,
         layers=layers,
@@ -121,9 +130,10 @@ def tune(
         top=top,
         trial_timeout=trial_timeout,
         points=tuple(points),
-        warm_start=None if warm_start == PUBLISHED else warm_start,
+        warm_start=None if warm_start == _PUBLISHED else warm_start,
     )
-    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
+    screen, own_tags = shown(show, callbacks), tracking.own_tags(note, tags)
+    driver = Driver(address, max_hours=max_hours, show=screen, tags=own_tags, notes=tuple(notes))
     return run_plan(plan.with_contents(), driver, is_dry=dry_run, register=register)
 
 

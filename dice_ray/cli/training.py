@@ -51,8 +51,6 @@ def _with_launch(settings: Sequence[str] | None, workers: int | None, gpus_per_w
 @with_options_of("tune")
 def tune(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOption = False) -> None:
     """Search for the best loss and its hyperparameters: a sweep."""
-    if given.get("warm_start") == api.PUBLISHED and not as_json:
-        _print_published(given["preset"], given["space"])
 
     def next_commands(result: Result) -> list[list[str]]:
         # A search for several objectives has no best trial to export.
@@ -60,18 +58,6 @@ def tune(given: Arguments, price_per_hour: PriceOption = None, as_json: JsonOpti
         return [["runs", result.name], ["report", result.name], *export]
 
     print_result(api.tune, given, next_commands, price_per_hour, as_json=as_json)
-
-
-def _print_published(preset: str, space: str) -> None:
-    """Print the published settings that the sweep starts from, and the values of theirs that it cannot take over."""
-    points = api.published_points(preset, space)
-    print_text(
-        f"The first trials are the preset's own settings and {len(points)} published ones. "
-        f"Published values that the space {space} does not search are left out:"
-    )
-    for number, point in enumerate(points, start=1):
-        left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
-        print_text(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
 
 
 @with_options_of("ablate")

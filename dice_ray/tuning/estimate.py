@@ -80,7 +80,7 @@ def estimate(plan: Plan, folder: Path, driver: Driver) -> Estimate:
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to({variant: each.splits().digest for variant, each in bases.items()})
     plan, ledger = extended(plan, folder), ledger_in(folder)
-    notes = check(plan, folder, driver.address)
+    notes = [*check(plan, folder, driver.address), *driver.notes]
     num_runs, num_ended = plan.remaining(ledger, driver.address)
     if not num_runs:
         raise RefusedError(f"{plan.name} has ended, and nothing is left to estimate: give more trials or seeds")

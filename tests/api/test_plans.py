@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dice_ray.api import ablate
+from dice_ray.api import ablate, tune
 from dice_ray.api import plans as of_plans
 from dice_ray.api.presets import layers_of
 from dice_ray.errors import InputError, RunError
@@ -35,6 +35,19 @@ def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(
         RunError, match=r"^all 1 trials of .* failed, the last one because ValueError: one of two \(out"
     ):
         of_plans._result(plan, tmp_path, counts, None)
+
+
+def test_the_published_settings_that_a_sweep_starts_from_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook was not told of them, nor which of their values the space leaves out."""
+    driven: list[tuple[SweepPlan, Driver]] = []
+    monkeypatch.setattr("dice_ray.api.search.run_plan", lambda plan, driver, **_: driven.append((plan, driver)))
+    tune("mrpc", warm_start="published")
+    ((plan, driver),) = driven
+    told, *points = driver.notes
+    assert told.startswith(f"The first trials are the preset's own settings and {len(points)} published ones.")
+    assert len(plan.points) == 1 + len(points)
+    assert points[0].startswith("  1 cross_entropy: ")
+    assert "training.lr=2e-05" in points[0]
 
 
 @pytest.mark.usefixtures("uri")
