@@ -17,7 +17,7 @@ from dice_ray.api.predictions import with_predictions
 from dice_ray.api.reports import findings, stored_comparison
 from dice_ray.errors import InputError, RefusedError, RunError, first_line
 from dice_ray.files import runs_folder, whole_output, write_atomically
-from dice_ray.run.names import check_name, valid_name
+from dice_ray.run.names import by_name, check_name, valid_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +134,7 @@ def compare(
     experiment, table, row_names, told = _read(source)
     if write_back and (experiment is None or name is None):
         raise InputError("write_back must have an MLflow experiment to write to, and a name for the comparison")
-    chosen = _chosen(where)
+    chosen = {column: str(value) for column, value in by_name("where", "COLUMN=VALUE", where).items()}
     asked = Columns(metric, arm, seed, baseline, by, chosen, lower_is_better)
     command = [] if told is None else ["dice-ray", "compare", told, *(["--name", name] if name else [])]
     shown = "a table of Python" if told is None else f"the experiment {experiment}" if experiment else told
@@ -163,15 +163,6 @@ def _check_is_free(name: str) -> None:
         return
     if is_experiment:
         raise RefusedError(f"MLflow has an experiment {name}, which the comparison would hide: choose another --name")
-
-
-def _chosen(where: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    if isinstance(where, Mapping):
-        return {column: str(value) for column, value in where.items()}
-    written = [where] if isinstance(where, str) else where
-    if wrong := [each for each in written if "=" not in each]:
-        raise InputError(f"where must be COLUMN=VALUE, got {wrong[0]!r}")
-    return dict(each.split("=", 1) for each in written)
 
 
 def _read(source: str | Path | pd.DataFrame) -> tuple[str | None, pd.DataFrame, Sequence[str], str | None]:

@@ -26,7 +26,7 @@ def report(*names: str, predictions: Predicted = (), dev_predictions: Predicted 
     """The report of a sweep, a study, or the runs trained alone; or of several of them, side by side.
 
     Args:
-        names: Of sweeps and studies, or `train` for the runs trained alone.
+        names: Sweeps, studies, comparisons, or `train` for all runs of `dice-ray train`.
         predictions: As in `compare`.
         dev_predictions: As in `compare`.
     """

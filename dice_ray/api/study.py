@@ -47,7 +47,7 @@ def ablate(
     max_hours: float | None = None,
     name: str | None = None,
     note: str | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | Sequence[str] | None = None,
     address: str | None = None,
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.errors import BusyError, InputError, RefusedError, RunError, UnknownNameError, shown
 from dice_ray.files import runs_folder
+from dice_ray.run.names import by_name
 
 if TYPE_CHECKING:
     from dice_ray.tuning.overview import ComparedRun, Experiment
@@ -26,15 +27,16 @@ def check_register(name: str | None) -> None:
         )
 
 
-def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]:
-    """The user's note and tags as tags of a run.
+def own_tags(note: str | None, tags: Mapping[str, str] | Sequence[str] | None) -> dict[str, str]:
+    """The user's note and tags, which may be written KEY=VALUE, as tags of a run.
 
     Raises:
         InputError: MLflow or dice_ray has tags of such a name, or MLflow does not accept it; or one is no text.
     """
     from dice_ray.tracking import schema
 
-    for name, value in (tags or {}).items():
+    own = by_name("tags", "KEY=VALUE", tags or {})
+    for name, value in own.items():
         if not _can_be_tag(name) or name.startswith(("mlflow.", schema.PREFIX)):
             raise InputError(
                 "the name of a tag must be letters, digits, '_', '-', '.', '/' and spaces, be a path without '.', '..' "
@@ -42,7 +44,7 @@ def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]
             )
         _check_text(f"the tag {name!r}", value)
     _check_text("the note", note or "")
-    return dict(tags or {}) | ({schema.OWN_NOTE: note, schema.NOTE: note} if note else {})
+    return own | ({schema.OWN_NOTE: note, schema.NOTE: note} if note else {})
 
 
 def _can_be_tag(name: object) -> bool:

@@ -39,7 +39,7 @@ def train(
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
     note: str | None = None,
-    tags: Mapping[str, str] | None = None,
+    tags: Mapping[str, str] | Sequence[str] | None = None,
     show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.

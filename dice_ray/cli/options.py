@@ -65,6 +65,7 @@ _SPELLED: Final = {
     "tune_shared": _Spelling(metavar="SWEEP"),
     "tuned_from": _Spelling(metavar="SWEEP"),
     "presets": _Spelling(metavar="NAME..."),
+    "names": _Spelling(metavar="NAME..."),
     "text_columns": _Spelling("--text-column", "COLUMN"),
     "label_column": _Spelling(metavar="COLUMN"),
     "id_column": _Spelling(metavar="COLUMN"),
@@ -120,8 +121,6 @@ def with_options_of(function: str) -> Callable[[Callable[..., None]], Callable[.
         def run(**values: Any) -> None:
             given = {each.name: values.pop(each.name) for each in inherited}
             given = {name: value for name, value in given.items() if value not in (None, [])}
-            if "tags" in given:
-                given["tags"] = _tags(given["tags"])
             command(given, **values)
 
         all_of_them = [*inherited, *(each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own)]
@@ -149,7 +148,8 @@ def _parameters(function: str) -> list[inspect.Parameter]:
 
 def _parameter(of_api: inspect.Parameter, sentence: str, spelling: _Spelling, is_first: bool) -> inspect.Parameter:
     name, written = of_api.name, str(of_api.annotation)
-    is_list = written.startswith(("Sequence", "Preset | Sequence", "Written", "Mapping"))
+    is_list = written.startswith(("Sequence", "Preset | Sequence", "Written", "Mapping", "Predicted"))
+    is_list |= of_api.kind is of_api.VAR_POSITIONAL
     kind = spelling.kind or (list[str] if is_list else _KINDS.get(written.removesuffix(" | None"), str))
     is_required = of_api.default is of_api.empty or (is_first and of_api.default is not None)
     default = of_api.default if isinstance(of_api.default, bool | int | float | str) else None
@@ -186,11 +186,3 @@ def _sentences(function: str) -> dict[str, str]:
         found[name] = sentence
     options = re.compile("|".join(rf"\b{name}\b" for name in found if "_" in name) or "(?!)")
     return {name: options.sub(lambda name: f"--{name[0].replace('_', '-')}", text) for name, text in found.items()}
-
-
-def _tags(written: list[str]) -> dict[str, str]:
-    """The tags that `--tag` was given."""
-    pairs = [text.partition("=") for text in written]
-    if wrong := [name for name, equals, _ in pairs if not equals]:
-        raise typer.BadParameter(f"--tag must be KEY=VALUE, got {wrong[0]!r}")
-    return {name: value for name, _, value in pairs}

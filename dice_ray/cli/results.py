@@ -27,13 +27,9 @@ _STATES = {"done": "finished", "killed": "interrupted", "pruned": "stopped early
 """What the states of runs are called where MLflow and JSON documents have names of their own."""
 
 
+@with_options_of("report")
 def report(
-    names: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="NAME...", help="Sweeps, studies, comparisons, or `train` for all runs of `dice-ray train`."
-        ),
-    ],
+    given: Arguments,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -51,27 +47,14 @@ def report(
             "arms, 1 if not, 3 if it cannot say yet.",
         ),
     ] = None,
-    predictions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM=FILE",
-            help="Predictions of another program for the test split of a study, such as an LLM's, as an arm; ARM/SEED "
-            "for one of several runs; repeatable.",
-        ),
-    ] = None,
-    dev_predictions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARM=FILE", help="Their predictions for its dev split, which tune a decision; repeatable."
-        ),
-    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the tables of sweeps, studies or comparisons, and write them with the figures as one page."""
     if in_browser and as_json:
         raise typer.BadParameter("--open and --json exclude each other")
     _send_waiting()
-    made = api.report(*names, predictions=predictions or (), dev_predictions=dev_predictions or ())
+    names = given.pop("names")
+    made = api.report(*names, **given)
     ruling = None if require is None else api.ruling(made, require)  # first: nothing is written for a wrong one
     _show_report(made, names, out, ruling, in_browser=in_browser, as_json=as_json)
     if ruling is not None:

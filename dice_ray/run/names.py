@@ -59,6 +59,16 @@ def check_lists(**lists: object) -> None:
             raise InputError(f"{argument} must be texts, got {wrong[0]!r}")
 
 
+def by_name(argument: str, form: str, given: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Values by name, which may be written as texts NAME=VALUE; an InputError that names the form for another text."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    written = [given] if isinstance(given, str) else given
+    if wrong := [each for each in written if "=" not in each]:
+        raise InputError(f"{argument} must be {form}, got {wrong[0]!r}")
+    return dict(each.split("=", 1) for each in written)
+
+
 def check_whole(**numbers: object) -> None:
     """Raise an InputError if one of these arguments is given, and is no whole number."""
     for argument, given in numbers.items():
