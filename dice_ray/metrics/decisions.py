@@ -36,6 +36,7 @@ class FittedDecision:
         calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
         share: The share of positives that probabilities stand for (`implied_prior`), where there is a positive class.
         prior: The shares of positives that probabilities are corrected from and to, after calibration; None for none.
+        beats_untuned: Whether the tuned ones, cross-fitted, are better than the untuned ones, which may not be enough.
     """
 
     metric: str
@@ -47,6 +48,7 @@ class FittedDecision:
     calibration: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
     prior: tuple[float, float] | None = None
+    beats_untuned: bool = False
 
     @property
     def used(self) -> Numbers:

@@ -47,7 +47,7 @@ def _decision(
 
     A decision that was tuned on few positives may be worse than the untuned one, or call everything positive. It is
     used only if dev has at least `NUM_FOLDS` positives and if decisions that are fitted in the same way on the other
-    folds of dev beat the untuned one; for an F-beta also 1.1 times that of calling everything positive.
+    folds of dev beat the untuned one; for an F-beta also c + .1 min(c, 1 - c), c that of calling everything positive.
 
     The reason is a simulation of F1 (5 and 20 % positive; good, weak and useless models of four calibrations; expected
     F1 on test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
@@ -65,13 +65,16 @@ def _decision(
     everything_N = np.ones(len(folds_N), dtype=np.bool_)
     tuned = fit(everything_N)
     is_used, on_dev = is_target and support >= NUM_FOLDS, value(outcome(tuned, everything_N))
+    beats_untuned = False
     # Where all items are of one group, none are left to fit to.
     if support >= NUM_FOLDS and not is_target and len(np.unique(folds_N)) > 1:
         first, *others = (outcome(fit(folds_N != fold), folds_N == fold) for fold in range(NUM_FOLDS))
         crossed = sum(others, first)
-        is_used = bool(gain_of(crossed) > max(gain_of(outcome(untuned, everything_N)), least))
+        beats_untuned = bool(gain_of(crossed) > gain_of(outcome(untuned, everything_N)))
+        is_used = beats_untuned and bool(gain_of(crossed) > least)
         on_dev = value(crossed)
-    return FittedDecision(metric, numbers(tuned), numbers(untuned), is_used, support, float(on_dev))
+    of_both = numbers(tuned), numbers(untuned)
+    return FittedDecision(metric, *of_both, is_used, support, float(on_dev), beats_untuned=beats_untuned)
 
 
 def _folds(strata_N: NDArray[Any], groups: Sequence[str] | None = None) -> NDArray[np.int64]:
@@ -147,7 +150,7 @@ def fit_threshold(
         return 0.0 if rule.is_target and rule.misses(outcomes) else float(rule.value(outcomes))
 
     num_positive = int(gold_NC.sum())
-    constant = Outcomes(num_positive, gold_NC.size - num_positive, 0, 0)
+    constant = float(rule.gain(Outcomes(num_positive, gold_NC.size - num_positive, 0, 0)))
     return _decision(
         rule.metric,
         fit,
@@ -158,8 +161,9 @@ def fit_threshold(
         _folds(np.asarray(gold_NC.any(1)), groups),
         num_positive,
         gain_of=rule.gain,
-        # A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance.
-        least=1.1 * float(rule.gain(constant)) if isinstance(rule, F1Rule) else -np.inf,
+        # A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance. Above
+        # an F of .5, a tenth of what is missing to 1: 1.1 times the F would exceed 1.
+        least=min(1.1 * constant, 0.9 * constant + 0.1) if isinstance(rule, F1Rule) else -np.inf,
         is_target=rule.is_target,
     )
 

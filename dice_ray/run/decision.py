@@ -68,7 +68,8 @@ def in_use(
     elif decision.support < NUM_FOLDS:
         why = f"dev has {decision.support} positives, and needs {NUM_FOLDS} to tune one"
     else:
-        why = f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, is not better"
+        fails = "is not enough above the constant predictor" if decision.beats_untuned else "is not better"
+        why = f"on dev ({decision.support} positives, cross-fitted) the tuned one, {tuned:.6g}, {fails}"
     return replace(decision, is_used=False), Threshold(untuned, decision.support, why)
 
 

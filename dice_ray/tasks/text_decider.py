@@ -63,7 +63,7 @@ class TextDecider:
         after = self._fit(gold_NC, fitted.apply(probabilities_NC, exclusive=self.is_exclusive), groups)
         # Isotonic steps hold the labels of all of dev: the folds would not be judged by what others were fitted to.
         judged = plain if calibration == "isotonic" else after
-        return replace(after, is_used=judged.is_used, on_dev=judged.on_dev, calibration=fitted.stored())
+        return replace(judged, tuned=after.tuned, share=after.share, calibration=fitted.stored())
 
     def _fit(
         self, gold_NC: NDArray[np.bool_], probabilities_NC: NDArray[np.floating], groups: Sequence[str] | None

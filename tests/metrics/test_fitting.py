@@ -67,6 +67,13 @@ def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: 
     assert decided.used == (decided.tuned if is_used else {"threshold": 0.5})
 
 
+def test_perfect_scores_are_used_where_positives_are_frequent() -> None:
+    """Finds a bar above 1: 1.1 times the F1 of calling everything positive is 1.04 here."""
+    labels = np.repeat([1, 0], [90, 10])
+    decided = fitted(np.where(labels, 0.9, 0.6), labels)
+    assert decided.used == decided.tuned == {"threshold": pytest.approx(0.75)}
+
+
 def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
     """A model that knows nothing and predicts nothing at 0.5: F1 is best with every item positive."""
     for seed in range(8):
@@ -103,10 +110,12 @@ def test_a_tuned_threshold_is_used_by_the_rule_of_cross_fitted_folds() -> None:
         at_half, fitted_f1 = (
             float(reference.f1_score(labels, guess, zero_division=0)) for guess in (probabilities > 0.5, predicted)
         )
-        is_used = labels.sum() >= 5 and fitted_f1 > max(at_half, 1.1 * constant_f1(labels))
+        beats_untuned, constant = labels.sum() >= 5 and fitted_f1 > at_half, constant_f1(labels)
+        is_used = beats_untuned and fitted_f1 > min(1.1 * constant, 0.9 * constant + 0.1)
         num_used += is_used
         expected = _best_threshold(probabilities, labels, F1Rule()) if is_used else 0.5
-        assert fitted(probabilities, labels).used["threshold"] == expected, seed
+        decided = fitted(probabilities, labels)
+        assert (decided.used["threshold"], decided.beats_untuned) == (expected, beats_untuned), seed
     assert 10 < num_used < 50
 
 

@@ -81,6 +81,15 @@ def test_too_few_positives_for_a_certainty_are_told(rule: dict[str, Any], told: 
     assert told in threshold if told else threshold.endswith("on 30 positives of dev")
 
 
+@pytest.mark.parametrize(
+    ("beats_untuned", "reason"), [(False, "is not better"), (True, "is not enough above the constant predictor")]
+)
+def test_the_condition_that_a_tuned_threshold_failed_is_said(beats_untuned: bool, reason: str) -> None:
+    """Finds "not better" of a threshold that is better than .5, and too near the constant predictor."""
+    unused = replace(DECISION, is_used=False, beats_untuned=beats_untuned)
+    assert str(in_use(unused, TextClassificationConfig(positive="a"))[1]).endswith(f"the tuned one, 0.2, {reason}")
+
+
 def test_what_is_applied_is_said() -> None:
     task = TextClassificationConfig(positive="a")
     assert str(in_use(DECISION, task)[1]) == "threshold 0.2: tuned for f1 on 30 positives of dev"
