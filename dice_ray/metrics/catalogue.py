@@ -147,10 +147,15 @@ def scores_of(kind: Kind) -> tuple[str, ...]:
 
 
 def check_score(score: str, known: Collection[str]) -> None:
-    """Raise ValueError for a score that is none of these names, no F-beta where there is an F1, and no address."""
+    """Raise ValueError for a score that is none of these names, no F-beta where there is an F1, and no address.
+
+    Of an F-beta there is one spelling.
+    """
     if score not in known and ":" not in score and not (beta(score) and "f1" in known):
         beta_name = ", f2 (any F-beta)" if "f1" in known else ""
         raise ValueError(f"score must be one of {', '.join(known)}{beta_name}, or file.py:function, got {score!r}")
+    if (factor := beta(score)) and score != f"f{factor:g}":  # the name of the decision's metric
+        raise ValueError(f"the score of an F-beta must be spelled f{factor:g}, got {score!r}")
 
 
 def metric_of(score: str) -> str:

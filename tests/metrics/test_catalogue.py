@@ -50,6 +50,9 @@ def test_the_constant_predictor_has_every_score_that_may_decide(settings: dict[s
             "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, decision, or file.py:func",
         ),
         ({"score": "f2"}, "score f2 is that of one label: name it as `positive`"),
+        # Finds scores that no decision's metric equals, so that predictions never use it.
+        ({"positive": "a", "score": "f2.0"}, "the score of an F-beta must be spelled f2, got 'f2.0'"),
+        ({"labels": "several", "score": "f1.0"}, "the score of an F-beta must be spelled f1, got 'f1.0'"),
         ({"positive": "a", "score": "fx"}, r"pr_auc, decision, f2 \(any F-beta\), or file.py:function, got 'fx'"),
         (
             {"labels": "several", "score": "mcc"},
