@@ -32,9 +32,11 @@ class Loss(nn.Module, ABC):
     Attributes:
         is_item_mean: Whether the statistics are (sum of losses, number of items) and the value is their ratio. The
             gradient of one micro-batch then depends on the others only through their number of items.
+        exchanges: Whether `sums` waits for the other workers.
     """
 
     is_item_mean: bool = False
+    exchanges: bool = False
 
     def __init__(self, link: Link) -> None:
         super().__init__()

@@ -63,6 +63,8 @@ class ListwiseLoss(Loss):
     1.3863
     """
 
+    exchanges = True
+
     def sums(self, items: Items) -> Tensor:
         assert items.is_two_class, "the classes of more than two have no single order"
         # 1 for positives, -1 for negatives, 0 for items that do not count.

@@ -58,6 +58,8 @@ class _MinedLoss(Loss):
     `statistics` must be given all items that this worker holds in the step; it selects among those of all workers.
     """
 
+    exchanges = True
+
     def __init__(self, loss: Loss, ratio: float) -> None:
         super().__init__(loss.link)
         self.loss, self.ratio = loss, ratio

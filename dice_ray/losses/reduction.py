@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from dice_ray.losses.base import Loss
 
 
-def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None) -> Tensor:
+def step_loss(
+    loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None, totals: Tensor | None = None
+) -> Tensor:
     """The step's loss, over the items of all workers; its gradient is that of this worker's items.
 
     The workers' gradients add up to the gradient of the step: DDP averages them, so multiply by their number before
@@ -32,12 +34,12 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
     The statistics are those of all items that this worker holds in the step. Of a mean over items they may be those of
     one micro-batch, with `num_items` of the whole step, over all workers and micro-batches (the sum of their
     `loss.num_items`, known before the forward pass). Then nothing is exchanged here, and the results of micro-batches
-    and workers add up to the step's loss.
+    and workers add up to the step's loss. Nothing is exchanged either with `totals`, the statistics of all workers.
     """
     if num_items is not None:
         assert loss.is_item_mean, "only a mean over items can be formed per micro-batch"
         return loss.value(torch.stack((statistics[0], num_items.to(statistics))))
-    total = sum_over_workers(statistics.detach())
+    total = sum_over_workers(statistics.detach()) if totals is None else totals
     # The value of the total, but with a gradient only through this worker's own statistics.
     return loss.value(statistics + (total - statistics).detach())
 

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _LossScaler: TypeAlias = Callable[[Tensor], Tensor]
 _Shares: TypeAlias = list[list[list[int]]]
 """Of each worker: its micro-batches, each a list of rows."""
+_Statistics: TypeAlias = Mapping[str, tuple[float, Tensor]]
+"""Of each term: its weight, and the statistics of this worker's items."""
 
 
 @dataclass
@@ -173,7 +175,9 @@ class Gradient:
         logits = self._agreed(lambda: [self._first_pass(batch, one_each, states) for batch in micro_batches])
         if logits is None:
             return None
-        loss, gradients = self._logit_gradients(micro_batches, logits, scale)
+        if (of_step := self._logit_gradients(micro_batches, logits, scale)) is None:
+            return None
+        loss, gradients = of_step
         graphs = logits if one_each else None
         if self._agreed(lambda: self._second_pass(micro_batches, graphs, gradients, states)) is None:
             return None
@@ -191,7 +195,7 @@ class Gradient:
         total = torch.zeros((), device=self.numerics.device)
         for batch in micro_batches:
             terms = self.task.terms(forward(self.model, batch, self.numerics), batch)
-            loss = self._weighted(terms, num_items)
+            loss = self._weighted(self._statistics(terms), num_items=num_items)
             scale(loss).backward()
             total += loss.detach()
         return total
@@ -213,15 +217,35 @@ class Gradient:
 
     def _logit_gradients(
         self, micro_batches: list[Batch], logits: list[Logits], scale: _LossScaler
-    ) -> tuple[Tensor, list[Logits]]:
-        """The loss of the whole step, and its gradient with respect to the logits of each micro-batch."""
+    ) -> tuple[Tensor, list[Logits]] | None:
+        """The loss of the whole step, and its gradient with respect to the logits of each micro-batch.
+
+        `None` if any worker ran out of memory.
+        """
         leaves = [{name: each.detach().requires_grad_() for name, each in of_batch.items()} for of_batch in logits]
-        parts = [self.task.terms(of_batch, batch) for of_batch, batch in zip(leaves, micro_batches, strict=True)]
-        terms = {name: _joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
-        loss = self._weighted(terms, {})
-        scale(loss).backward()
-        gradients = [{name: leaf.grad for name, leaf in each.items() if leaf.grad is not None} for each in leaves]
-        return loss.detach(), gradients
+
+        def sums() -> _Statistics:
+            parts = [self.task.terms(of_batch, batch) for of_batch, batch in zip(leaves, micro_batches, strict=True)]
+            return self._statistics(
+                {name: _joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
+            )
+
+        # A worker that failed between the collectives of a loss itself could not agree with the others, which wait.
+        inner = (each for loss in self.losses.values() for each in loss.modules())
+        exchanges = num_workers() > 1 and any(isinstance(each, Loss) and each.exchanges for each in inner)
+        statistics = sums() if exchanges else self._agreed(sums)
+        if statistics is None:
+            return None
+        totals = {name: sum_over_workers(each.detach()) for name, (_, each) in statistics.items()}
+
+        def backward() -> Tensor:
+            loss = self._weighted(statistics, totals=totals)
+            scale(loss).backward()
+            return loss.detach()
+
+        if (loss := self._agreed(backward)) is None:
+            return None
+        return loss, [{name: leaf.grad for name, leaf in each.items() if leaf.grad is not None} for each in leaves]
 
     def _second_pass(
         self,
@@ -238,12 +262,17 @@ class Gradient:
             torch.autograd.backward([logits[name] for name in of_logits], list(of_logits.values()))
         return True
 
-    def _weighted(self, terms: Mapping[str, Term], num_items: Mapping[str, Tensor]) -> Tensor:
-        parts = []
-        for name, term in terms.items():
-            loss = self.losses[name]
-            statistics = loss.statistics(term.logits, term.targets, term.mask)
-            parts.append(term.weight * step_loss(loss, statistics, num_items=num_items.get(name)))
+    def _statistics(self, terms: Mapping[str, Term]) -> _Statistics:
+        return {
+            name: (term.weight, self.losses[name].statistics(term.logits, term.targets, term.mask))
+            for name, term in terms.items()
+        }
+
+    def _weighted(self, statistics: _Statistics, **of_step: Mapping[str, Tensor]) -> Tensor:
+        parts = [
+            weight * step_loss(self.losses[name], each, **{key: values.get(name) for key, values in of_step.items()})
+            for name, (weight, each) in statistics.items()
+        ]
         return torch.stack(parts).sum()
 
 
