@@ -28,7 +28,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from dice_ray.errors import BusyError, InputError, RunError, first_line
+from dice_ray.errors import BusyError, InputError, RunError, first_line, shown
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -63,7 +63,7 @@ def sync(file: Path) -> None:
 
 def write_atomically(file: Path, text: str) -> None:
     """Replace a file as a whole or not at all, even after a kill or a power cut."""
-    unfinished = file.with_name(f"{file.name}.new")
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.new")  # two processes may store the same file at once
     unfinished.write_text(text, encoding="utf-8")
     sync(unfinished)
     unfinished.replace(file)
@@ -197,8 +197,14 @@ def runs_folder() -> Path:
     """The folder of runs on this machine: `$DICE_RAY_RUNS`, or `dice_ray_runs` in the working directory.
 
     If the variable is a URL, this folder has the plans and ledgers, and the checkpoints until they are in the store.
+
+    Raises:
+        InputError: Its name is not UTF-8: no store takes it as text.
     """
-    return Path(_DEFAULT if store_url() else os.environ.get(RUNS) or _DEFAULT).expanduser()
+    named = _DEFAULT if store_url() else os.environ.get(RUNS) or _DEFAULT
+    if os.fsencode(named) != named.encode(errors="replace"):
+        raise InputError(f"{RUNS} must be text in UTF-8, got {shown(named)}")
+    return Path(named).expanduser()
 
 
 @lru_cache(maxsize=4)
@@ -311,4 +317,5 @@ def without_password(text: str) -> str:
     >>> without_password("https://host/?token=secret&page=2")
     'https://host/?token=***&page=2'
     """
-    return _SECRET.sub(r"\1***", re.sub(r"://[^/\s]*@", "://***@", text))
+    # A secret key of S3 may hold a slash: after USER: all is hidden up to the last @ of the word.
+    return _SECRET.sub(r"\1***", re.sub(r"://([^/\s:@]*:[^\s'\"]*|[^/\s]*)@", "://***@", text))

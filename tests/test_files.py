@@ -41,6 +41,22 @@ def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypa
     assert file.read_text() == "newer"
 
 
+def test_processes_may_store_a_file_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds an unfinished file of one name for all, which is gone when the second process renames it."""
+    file, flush = tmp_path / "config.yaml", files.sync
+
+    def of_another_process(unfinished: Path) -> None:
+        monkeypatch.setattr(files, "sync", flush)
+        monkeypatch.setattr(os, "getpid", lambda: 0)
+        write_atomically(file, "of the other one")
+        flush(unfinished)
+
+    monkeypatch.setattr(files, "sync", of_another_process)
+    write_atomically(file, "of this one")
+    assert file.read_text() == "of this one"
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     out, other = tmp_path / "out.tsv", tmp_path / "out.tsv.new"
     out.write_text("before")
@@ -78,6 +94,13 @@ def test_what_is_no_store_is_refused(url: str, monkeypatch: pytest.MonkeyPatch) 
     assert store_url() == "s3://bucket"
 
 
+def test_a_folder_of_runs_whose_name_is_not_utf8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLflow and the ledger cannot name what is in it, which showed after training."""
+    monkeypatch.setenv("DICE_RAY_RUNS", "caf\udce9")
+    with pytest.raises(InputError, match=r"DICE_RAY_RUNS must be text in UTF-8, got 'caf\\udce9'"):
+        files.runs_folder()
+
+
 def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its library would retry for 15 minutes, deaf to Ctrl-C."""
     monkeypatch.setattr(files, "_ANSWER_SECONDS", 0.2)
@@ -103,5 +126,7 @@ def test_a_full_disk_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 def test_no_password_is_shown() -> None:
     assert "secret" not in without_password("mysql://me:secret@host:1/runs")
     assert "cret" not in without_password("mysql://me:se@cret@host:1/runs")
+    assert without_password("'s3://AKIA:abc/SECRET@bucket/x', b@c") == "'s3://***@bucket/x', b@c"
+    assert without_password("from s3://bucket/a@b to a@b") == "from s3://bucket/a@b to a@b"
     assert "secret" not in without_password("cannot reach 'https://host/a?api_token=secret&Password=secret'")
     assert without_password("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"

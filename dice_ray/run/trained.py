@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import csv
+import hashlib
 import io
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -227,8 +229,11 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
     `items.csv` has the counts of each record, also at the tuned threshold if there is one, the probability of its label
     where it has one label, and its document if that is known; `classes.csv` has the counts of each class.
     """
-    folder = data if data in _SPLITS else f"files/{Path(data).name}"
-    files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
+    items = items_csv(scores)
+    # Files of one name may be scored, and names need not be UTF-8, as paths of artifacts must be.
+    name, digest = os.fsencode(Path(data).name).decode(errors="replace"), hashlib.sha256(items.encode()).hexdigest()
+    folder = data if data in _SPLITS else f"files/{name}-{digest[:8]}"
+    files = {f"{folder}/{schema.ITEMS_FILE}": items}
     if scores.classes:
         rows = [(name, num.tp + num.fn, num.tp, num.fp, num.fn) for name, num in scores.classes.items()]
         files[f"{folder}/{schema.CLASSES_FILE}"] = _csv(("class", "support", *_COUNTS), rows)

@@ -175,6 +175,18 @@ def test_the_counts_of_each_class_are_left_and_give_its_scores(run: Path) -> Non
     )
 
 
+def test_counts_of_evaluated_files_have_paths_of_their_own(run: Path, tmp_path: Path) -> None:
+    """Finds counts that another file of the same name replaces, and a name that no store takes, as it is not UTF-8."""
+    best, lines = trained.load(run / "run"), (run / "new.tsv").read_text().splitlines()
+    (tmp_path / "new.tsv").write_text("\n".join(lines[:20]))
+    scores = [best.score(best.labelled(str(folder / "new.tsv"))) for folder in (run, tmp_path)]
+    first, second = (set(trained.count_files("caf\udce9/new.tsv", each)) for each in scores)
+    assert not first & second
+    assert first == set(trained.count_files("new.tsv", scores[0]))
+    for path in trained.count_files("caf\udce9.tsv", scores[0]):
+        assert path.encode().decode().startswith("files/caf\ufffd.tsv-")
+
+
 def test_data_that_is_gone_is_named(run: Path) -> None:
     best = trained.load(run / "run")
     with pytest.raises(DataError, match=r"there must be a file .*data/train\.tsv, but there is no folder"):
