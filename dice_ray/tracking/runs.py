@@ -139,8 +139,12 @@ class Runs:
         stored = self._stored.get(key)
         if stored is None:  # the run has ended and is scored again: only values that changed are stored
             latest, stored = self._client.get_run(self._id_of(key)).data.metrics, set()
-            points = [point for point in points if latest.get(point.metric) != point.value]
-        new = {(point.metric, point.step): point for point in points if (point.metric, point.step) not in stored}
+            # As text, since NaN does not equal itself. Of several values in one call the last one is that of the run.
+            points = [point for point in reversed(points) if repr(latest.get(point.metric)) != repr(point.value)]
+        new: dict[tuple[str, int], MetricPoint] = {}
+        for point in points:
+            if (point.metric, point.step) not in stored:
+                new.setdefault((point.metric, point.step), point)
         metrics = [Metric(point.metric, point.value, point.at, point.step) for point in new.values()]
         self._client.log_batch(self._id_of(key), metrics=metrics)
         stored.update(new)

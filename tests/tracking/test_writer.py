@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from contextlib import closing
@@ -12,7 +13,7 @@ import pytest
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
-from dice_ray.tracking.entries import Open
+from dice_ray.tracking.entries import MetricPoint, Open, Points
 from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.store import quiet_client, sqlite_file
 from dice_ray.tracking.writer import Writer
@@ -130,13 +131,23 @@ def test_runs_are_searched_only_where_they_may_be(uri: str, monkeypatch: pytest.
     assert rows(uri, "select count(*) from runs") == [(3,)]
 
 
+def test_of_several_values_of_a_step_the_first_counts(uri: str) -> None:
+    """Also finds the last one where both are sent in one call."""
+    runs = Runs("train", uri)
+    runs.send(Open("mine", "mine", {}, {}, None, 1))
+    runs.send(Points("mine", (MetricPoint("dev/f1", 0.1, 1, 1), MetricPoint("dev/f1", 0.9, 1, 1))))
+    runs.send(Points("mine", (MetricPoint("dev/f1", 0.9, 1, 1),)))
+    assert rows(uri, "select value from metrics") == [(0.1,)]
+
+
 def test_a_finished_run_is_scored_again(uri: str) -> None:
+    """Also finds a value that is NaN, and is stored anew each time since it does not equal itself."""
     with Writer("train") as writer:
         writer.open("mine", name="mine", params={}, tags={})
         writer.end("mine", "FINISHED")
     for value in (0.5, 0.6, 0.6):
         with Writer("train") as writer:
-            writer.metrics("mine", 7, {"test/f1": value})
+            writer.metrics("mine", 7, {"test/f1": value, "test/mcc": math.nan})
     client = quiet_client(uri)
     experiment = client.get_experiment_by_name("train")
     assert experiment is not None
@@ -144,6 +155,7 @@ def test_a_finished_run_is_scored_again(uri: str) -> None:
     history = client.get_metric_history(run.info.run_id, "test/f1")
     assert [point.value for point in history] == [0.5, 0.6]
     assert run.data.metrics["test/f1"] == 0.6
+    assert len(client.get_metric_history(run.info.run_id, "test/mcc")) == 1
 
 
 def test_keys_with_any_characters_are_found(uri: str, tmp_path: Path) -> None:
