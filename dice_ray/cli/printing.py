@@ -120,9 +120,11 @@ def print_result(
             commands = [["evaluate", result.name, split], ["predict", result.name, "FILE"], ["report", "train"]]
         else:
             commands = [list(command) for command in next_commands(result)]
-        typer.echo(f"\n{result.name}: results in {result.folder} and in MLflow; third-party output: {result.log}")
-        if result.waiting:
-            typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
+        waiting = result.waiting
+        places = f"{result.folder}{'' if waiting else ' and in MLflow'}"
+        typer.echo(f"\n{result.name}: results in {places}; third-party output: {result.log}")
+        if waiting:
+            typer.echo(f"MLflow lacks the results in {waiting}: `dice-ray runs` sends them, or says why it cannot.")
         if result.is_finished:
             for line in _outcome(result):
                 print_text(line)

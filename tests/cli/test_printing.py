@@ -115,6 +115,17 @@ def test_the_best_of_a_sweep_is_exported_to_a_file_of_its_own(run: Run, monkeypa
     assert run("tune", "quick.yaml", "--name", "quick")[-1] == "dice-ray export-preset quick quick-best.yaml"
 
 
+def test_results_that_wait_are_not_said_to_be_in_mlflow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds "in MLflow", and "did not answer" of a store that has no driver and cannot be asked."""
+    monkeypatch.setattr(Result, "waiting", Path("unsent-0.jsonl"))
+    print_result(lambda **_: Result("a", "a"), {}, as_json=False)
+    results, waiting = capsys.readouterr().out.strip().splitlines()[:2]
+    assert results.startswith("a: results in dice_ray_runs/a; third-party output: ")
+    assert waiting == "MLflow lacks the results in unsent-0.jsonl: `dice-ray runs` sends them, or says why it cannot."
+
+
 def test_what_an_interrupted_study_prints_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
         print_result(lambda **_: Result("a b", "a b", is_finished=False), {}, as_json=False)
