@@ -7,7 +7,8 @@ after each checkpoint and before the evaluation is reported; a process that cont
 So the store is never older than the last result that the driver has, and its file is taken where it has changed since
 the last copy, or there is none here.
 
-A file is written under another name and then moved, so a killed process leaves no part of a file under its name.
+A file is written under another name and then moved, so a killed process leaves no part of a file under its name. S3
+shows an upload only once it is whole, and has no move: it would be a copy, of at most 5 GB.
 `last.pt` is sent last: a run continues from it, and everything that it belongs with is there by then.
 """
 
@@ -17,6 +18,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -133,9 +135,17 @@ def _write(filesystem: FileSystem, target: str, file: Path) -> None:
     from pyarrow.fs import LocalFileSystem, copy_files
 
     filesystem.create_dir(target.rpartition("/")[0], recursive=True)
-    unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
-    copy_files(str(file.absolute()), unfinished, LocalFileSystem(), filesystem)
-    filesystem.move(unfinished, target)
+    is_s3 = filesystem.type_name == "s3"
+    unfinished = target if is_s3 else f"{target}.{secrets.token_hex(4)}.tmp"
+    try:
+        copy_files(str(file.absolute()), unfinished, LocalFileSystem(), filesystem)
+        if not is_s3:
+            filesystem.move(unfinished, target)
+    except BaseException:
+        if not is_s3:
+            with suppress(OSError):
+                filesystem.delete_file(unfinished)
+        raise
 
 
 def _place(folder: Path) -> tuple[FileSystem, str] | None:

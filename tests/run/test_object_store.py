@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from pyarrow.fs import FileSelector, FileType
+from pyarrow.fs import FileSelector, FileType, copy_files
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import RefusedError
@@ -115,6 +115,27 @@ def test_a_key_that_is_a_path_to_elsewhere_is_not_fetched(
     object_store.fetch(RUN)
     assert (RUN / "encoder/config.json").exists()
     assert sorted(file.name for file in Path().rglob("*") if file.is_file()) == [".stored", "config.json"]
+
+
+def test_a_copy_that_fails_leaves_no_unfinished_file(
+    url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also finds a move in S3, which is a copy of at most 5 GB."""
+    machine("one")
+    RUN.mkdir(parents=True)
+    (RUN / "last.pt").write_text("first")
+    targets: list[str] = []
+
+    def failing(source: str, target: str, *filesystems: Any) -> None:
+        copy_files(source, target, *filesystems)
+        targets.append(target)
+        raise OSError("the connection was lost")
+
+    monkeypatch.setattr("pyarrow.fs.copy_files", failing)
+    with pytest.raises(OSError, match="connection was lost"):
+        object_store.send(RUN)
+    assert {name.rpartition("/")[2] for name in stored(url)} <= {"last.pt"}
+    assert targets[0].endswith("/last.pt") == url.startswith("s3:")
 
 
 def test_what_is_there_already_is_not_copied_again(url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
