@@ -55,6 +55,11 @@ class FunctionLoss(Loss):
             raise LossInputError(
                 f"A loss function must return a loss for each of the {num_items} items, or their mean, got {got}."
             )
+        if logits.requires_grad and not loss.requires_grad:
+            raise LossInputError(
+                "A loss function must be computed from the logits by operations of torch that have a gradient; what it "
+                "returned has none, as after argmax, detach, item or NumPy."
+            )
         total = loss.sum() if loss.ndim else loss * num_items
         return torch.stack((total, total.new_tensor(num_items)))
 

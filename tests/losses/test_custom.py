@@ -26,6 +26,11 @@ def pair(logits: Tensor, targets: Tensor) -> Tensor:
     return logits[:, :2] + targets[:, None]
 
 
+def accuracy(logits: Tensor, targets: Tensor) -> Tensor:
+    """It has no gradient, which was torch's error at the first step."""
+    return (logits.argmax(-1) == targets).float()
+
+
 MODULE = nn.Identity()
 """Its `forward` takes one argument; its `__call__` any."""
 
@@ -58,6 +63,10 @@ def test_what_is_no_loss_of_items_is_refused() -> None:
     loss = CustomConfig(target=f"{__name__}:pair", form="function").build(TERMS["tags"])
     with pytest.raises(LossInputError, match=r"for each of the 3 items, or their mean, got \(3, 2\)"):
         loss(torch.zeros(3, 4), torch.tensor([0, 1, 2]))
+    loss = CustomConfig(target=f"{__name__}:accuracy", form="function").build(TERMS["tags"])
+    with pytest.raises(LossInputError, match="must be computed from the logits"):
+        loss(torch.zeros(3, 4, requires_grad=True), torch.tensor([0, 1, 2]))
+    assert loss(torch.zeros(3, 4), torch.tensor([0, 0, 2])) == pytest.approx(2 / 3), "evaluation needs no gradient"
     with pytest.raises(ConfigError, match=r"form: must be builder for a term over positions"):
         CustomConfig(target=f"{__name__}:pair", form="function").build(TERMS["position"])
 
