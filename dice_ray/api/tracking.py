@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from dice_ray.errors import BusyError, InputError, RefusedError, RunError, UnknownNameError, shown
 from dice_ray.files import runs_folder
@@ -18,9 +18,19 @@ if TYPE_CHECKING:
     from dice_ray.tuning.places import Place
 
 
+_LONGEST_TAG: Final = 250
+"""The most characters of a tag's name in MLflow; that of a registered model is part of one."""
+
+
 def check_register(name: str | None) -> None:
     """Raises an InputError where a model cannot be registered under this name; None registers none."""
-    if name is not None and not re.fullmatch(r"\w[\w.-]*", name):
+    from dice_ray.tracking import schema
+
+    if name is None:
+        return
+    if len(name) > (longest := _LONGEST_TAG - len(f"{schema.REGISTERED}.")):
+        raise InputError(f"the name of a registered model must have at most {longest} characters, got {len(name)}")
+    if not re.fullmatch(r"\w[\w.-]*", name):
         raise InputError(
             "the name of a registered model must be letters, digits, '_', '-' and '.', and not begin with '-' or '.', "
             f"got {name!r}"
@@ -51,7 +61,8 @@ def _can_be_tag(name: object) -> bool:
     # MLflow may store tags as files, and refuses a name that is not the shortest one of its path.
     return (
         isinstance(name, str)
-        and re.fullmatch(r"\w[\w/. -]{0,249}", name) is not None
+        and len(name) <= _LONGEST_TAG
+        and re.fullmatch(r"\w[\w/. -]*", name) is not None
         and posixpath.normpath(name) == name
     )
 
