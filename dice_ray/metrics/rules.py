@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dice_ray.metrics.catalogue import metric_of
 from dice_ray.metrics.classification import ratios
@@ -167,11 +167,15 @@ class _FloorRule(Rule):
     at_least: float = Field(gt=0, le=1)
     certainty: float | None = Field(None, gt=0.5, lt=1)
 
+    @model_validator(mode="after")
+    def _can_be_shown(self) -> Self:
+        if self.certainty is not None and self.at_least == 1:
+            raise ValueError("at_least must be below 1 with a certainty, which no number of positives gives for 1")
+        return self
+
     def least_positives(self) -> float:
-        if self.certainty is None:
-            return 0
         # So many hits without a miss show that their share is at least this one.
-        return math.inf if self.at_least == 1 else math.ceil(math.log(1 - self.certainty) / math.log(self.at_least))
+        return 0 if self.certainty is None else math.ceil(math.log(1 - self.certainty) / math.log(self.at_least))
 
 
 class RecallRule(_FloorRule):

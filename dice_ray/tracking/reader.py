@@ -174,11 +174,13 @@ def _as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
             frame[column] = pd.to_datetime(frame[column], unit="ms", utc=True)
         else:
             frame[column] = frame[column].astype("Int64" if column == "seed" else "str")
-    # MLflow stores parameters as text: `null` becomes a missing value, and a column that holds only numbers numeric.
+    # MLflow stores parameters as text: `null` becomes a missing value, and a column that holds only numbers numeric. A
+    # text such as 01 is a label.
     for name in (name for name in rest if name.startswith(schema.param_column(""))):
         values = frame[name].mask(frame[name] == "null")
         numbers = pd.to_numeric(values, errors="coerce")
-        frame[name] = numbers if (numbers.notna() == values.notna()).all() else values
+        is_label = values.astype("str").str.match(r"-?0\d").any()
+        frame[name] = values if is_label or (numbers.notna() != values.notna()).any() else numbers
     return frame
 
 

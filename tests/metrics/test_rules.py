@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from pydantic import ValidationError
 from scipy import stats
 
 from dice_ray.metrics.fitting import _best_threshold
@@ -128,6 +129,14 @@ def test_a_certainty_is_the_share_of_dev_sets_that_keep_the_limit_in_use(positiv
     error = 3 * np.sqrt(0.1 * 0.9 / 1000)
     assert of_recall >= 0.9 - error
     assert of_precision >= 0.9 - error
+
+
+@pytest.mark.parametrize("rule", [RecallRule, PrecisionRule])
+def test_no_certainty_of_a_limit_of_1(rule: type[RecallRule | PrecisionRule]) -> None:
+    """No number of positives shows it: the message of `predict` said that it needs inf."""
+    assert rule(at_least=1).least_positives() == 0
+    with pytest.raises(ValidationError, match="at_least must be below 1 with a certainty"):
+        rule(at_least=1, certainty=0.95)
 
 
 def test_a_certainty_that_dev_cannot_give_finds_all_or_nothing() -> None:

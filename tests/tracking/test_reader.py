@@ -46,6 +46,16 @@ def test_the_frame_is_tidy(uri: str) -> None:
     assert (frame["end"] >= frame["start"]).all()
 
 
+def test_a_label_with_a_leading_zero_is_no_number(uri: str) -> None:
+    """Finds the positive label "01" read as 1, which no row of the data has."""
+    with Writer("study", uri) as writer:
+        for key, label in (("a", "01"), ("b", "1"), ("c", None)):
+            writer.open(key, name=key, params={"positive": label, "seed": 0, "lr": -0.5}, tags={})
+    frame = read("study", uri)
+    assert frame["params.positive"].dropna().tolist() == ["01", "1"]
+    assert (frame["params.seed"].sum(), frame["params.lr"].sum()) == (0, -1.5)
+
+
 def test_a_tag_of_the_user_never_takes_the_place_of_one_of_ours(uri: str) -> None:
     """`--tag baseline=v1` replaced the study's baseline, and `--tag failure=none` was shown where no run had failed."""
     with Writer("study", uri) as writer:
