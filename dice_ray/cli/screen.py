@@ -79,7 +79,7 @@ class TerminalScreen:
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
         at = "untuned, " if objective and objective[0].endswith("_tuned") else ""
         marks = [f"({at}predicts one class only)"] if values.get("dev/collapsed") else []
-        used = values.get("dev/threshold_used")  # runs of older versions lack it
+        used = values.get("dev/threshold_used")  # only tasks with a threshold have it
         if used is not None and used != values["dev/threshold"]:
             tuned = next((name.removeprefix("dev/") for name in objective if name.endswith("_tuned")), "f1_tuned")
             marks.append(

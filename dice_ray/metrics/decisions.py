@@ -29,8 +29,7 @@ class FittedDecision:
         tuned: The numbers that dev chose.
         untuned: Those without any tuning.
         is_used: Whether predictions use the tuned ones: dev has enough evidence that they are better.
-        support: The number of positives, or of items of the rarer kind, that they were fitted to; None for a run of an
-            older version that does not store it.
+        support: The number of positives, or of items of the rarer kind, that they were fitted to.
         on_dev: The value on dev with tuned numbers: cross-fitted, as that on the items that chose them flatters. With
             fewer than `NUM_FOLDS` positives, and of a rule that promises a limit, it is that on all of dev.
         calibration: What is applied to probabilities before, as `Calibration.stored`; empty for nothing.
@@ -43,7 +42,7 @@ class FittedDecision:
     tuned: Numbers
     untuned: Numbers
     is_used: bool
-    support: int | None
+    support: int
     on_dev: float
     calibration: Mapping[str, Any] = field(default_factory=dict)
     share: float | None = None
@@ -59,8 +58,7 @@ class FittedDecision:
         """What is stored beside the scores: the numbers, without those of single classes."""
         numbers = {name: value for name, value in self.tuned.items() if ":" not in name}
         if "threshold" in self.tuned:
-            if self.support is not None:
-                numbers["threshold_support"] = float(self.support)
+            numbers["threshold_support"] = float(self.support)
             numbers["threshold_used"] = self.used["threshold"]
         return numbers
 
@@ -78,20 +76,9 @@ class FittedDecision:
         return asdict(self)
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any], untuned_threshold: float) -> Self | None:
-        """The decision of a checkpoint of any version; None for a task without one.
-
-        Older versions did not store the untuned threshold, which is the task's.
-        """
-        if "tuned" in stored:
-            return cls(**stored)
-        if "threshold" not in stored:
-            return None
-        # Of older versions: a threshold that was tuned for F1.
-        tuned, used = stored["threshold"], stored.get("threshold_used")
-        untuned = {"threshold": untuned_threshold}
-        support = int(stored["threshold_support"]) if "threshold_support" in stored else None
-        return cls("f1", {"threshold": tuned}, untuned, used == tuned != untuned_threshold, support, float("nan"))
+    def of(cls, stored: Mapping[str, Any]) -> Self | None:
+        """The decision of a checkpoint; None for a task without one."""
+        return cls(**stored) if stored else None
 
 
 def thresholds(numbers: Numbers, labels: Sequence[str]) -> NDArray[np.float64]:

@@ -42,7 +42,7 @@ def in_use(
             raise InputError(f"a threshold must be for a task that has one, and {task.name} has none")
         return decision, None
     tuned, untuned = decision.tuned["threshold"], decision.untuned["threshold"]
-    on = "dev" if decision.support is None else f"{decision.support} positives of dev"
+    on = f"{decision.support} positives of dev"
     if choice == "tuned":
         reason = f"tuned on {on}, as chosen{_uncertain(decision, task)}"
         return replace(decision, is_used=True), Threshold(tuned, decision.support, reason)
@@ -63,8 +63,6 @@ def in_use(
         )
     if not task.uses_decision():
         why = f"the tuned one, {tuned:.6g}, is tuned for {decision.metric}, and the run's score is {task.objective()}"
-    elif decision.support is None:
-        why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
     elif decision.support < NUM_FOLDS:
         why = f"dev has {decision.support} positives, and needs {NUM_FOLDS} to tune one"
     else:
@@ -76,7 +74,7 @@ def in_use(
 def _uncertain(decision: FittedDecision, task: TaskBranch) -> str:
     """That dev has too few positives to show the limit that is promised with certainty; empty where it has enough."""
     rule = task.rule() if isinstance(task, TextClassificationConfig) else None
-    if not isinstance(rule, Rule) or decision.support is None or decision.support >= rule.least_positives():
+    if not isinstance(rule, Rule) or decision.support >= rule.least_positives():
         return ""
     predicted = "every record is" if isinstance(rule, RecallRule) else "almost no record is"
     return f", which needs {rule.least_positives():g} to show the limit with certainty: {predicted} predicted positive"

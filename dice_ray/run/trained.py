@@ -215,7 +215,7 @@ def load(folder: Path) -> Trained:
             f"{folder / BEST} must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
         ) from error
     model = model.to(numerics.device).eval()
-    decision = FittedDecision.of(best["decisions"], config.task.untuned_threshold)
+    decision = FittedDecision.of(best["decisions"])
     return Trained(config, task, facts, tokenizer, model, numerics, values["data"], decision, best["step"])
 
 

@@ -246,13 +246,11 @@ class TaskBranch(Branch, ABC):
         records: The types of records that the task reads.
         classifies_texts: Whether a whole text has labels, from a head that pools the tokens; none may be new in dev or
             test.
-        untuned_threshold: The threshold of untuned predictions, if the task has one.
         max_length: The longest row, in tokens; a longer text becomes several overlapping rows (windows).
         stride: The overlap of a text's rows, in tokens.
     """
 
     classifies_texts: ClassVar[bool] = False
-    untuned_threshold: ClassVar[float] = 0.5
     records: ClassVar[tuple[type[Record], ...]]
 
     max_length: int = Field(128, ge=8)

@@ -79,7 +79,6 @@ class ExtractiveQAConfig(TaskBranch):
 
     name = "extractive_qa"
     records = (QuestionRecord,)
-    untuned_threshold = UNTUNED_NO_ANSWER
 
     formulation: Literal["position", "token"] = "position"
     spans: Literal["one", "several"] = "one"

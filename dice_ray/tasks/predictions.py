@@ -22,12 +22,12 @@ class Threshold:
     """The threshold that predictions were made with.
 
     Attributes:
-        support: The number of positives of dev that the run's tuned threshold was tuned on; None if it is not known.
+        support: The number of positives of dev that the run's tuned threshold was tuned on.
         reason: Why this one was used, worded to follow the value.
     """
 
     value: float
-    support: int | None
+    support: int
     reason: str
 
     def __str__(self) -> str:

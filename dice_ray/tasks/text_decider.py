@@ -83,7 +83,7 @@ class TextDecider:
         """The decision that changes nothing."""
         is_shift = isinstance(self.rule, ShiftRule)
         numbers = {f"shift:{name}": 0.0 for name in self.classes} if is_shift else {"threshold": UNTUNED_THRESHOLD}
-        return FittedDecision(self.metric, numbers, numbers, is_used=False, support=None, on_dev=math.nan)
+        return FittedDecision(self.metric, numbers, numbers, is_used=False, support=0, on_dev=math.nan)
 
     def chosen(
         self,

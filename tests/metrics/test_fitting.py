@@ -287,12 +287,8 @@ def test_probabilities_are_calibrated_before_their_prior_is_corrected_and_what_i
     expected_N = with_prior(calibration.apply(probabilities_NC, exclusive=True)[:, 1], 0.5, 0.1)
     found_NC = decision.probabilities(probabilities_NC, exclusive=True)
     np.testing.assert_allclose(found_NC, np.stack([1 - expected_N, expected_N], 1))
-    assert FittedDecision.of(decision.stored(), 0.5) == decision
-    before = FittedDecision.of({"threshold": 0.2, "threshold_used": 0.5, "threshold_support": 9.0}, 0.5)
-    assert before is not None
-    assert before.used == {"threshold": 0.5}
-    assert before.tuned == {"threshold": 0.2}
-    assert FittedDecision.of({}, 0.5) is None
+    assert FittedDecision.of(decision.stored()) == decision
+    assert FittedDecision.of({}) is None
 
 
 def test_a_function_of_the_user_has_thresholds_to_choose_from_where_positives_are_rare() -> None:

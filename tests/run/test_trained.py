@@ -103,18 +103,10 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     def chosen(decision: FittedDecision, choice: float | str = "auto") -> str:
         return str(in_use(decision, best.config.task, choice)[1])
 
-    # As older versions store them.
-    few = FittedDecision.of({"threshold": 0.01, "threshold_support": 2.0, "threshold_used": 0.5}, 0.5)
-    many = FittedDecision.of({"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.3}, 0.5)
-    worse = FittedDecision.of({"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.5}, 0.5)
-    assert few is not None
-    assert many is not None
-    assert worse is not None
-    assert FittedDecision.of({}, 0.5) is None
-    older = FittedDecision.of({"threshold": 0.01}, 0.5)
-    assert older is not None
-    assert chosen(older) == "threshold 0.5: the run does not store how many positives its tuned one, 0.01, was tuned on"
-    assert chosen(older, "tuned") == "threshold 0.01: tuned on dev, as chosen"
+    untuned = {"threshold": 0.5}
+    few = FittedDecision("f1", {"threshold": 0.01}, untuned, is_used=False, support=2, on_dev=0.7)
+    many = FittedDecision("f1", {"threshold": 0.3}, untuned, is_used=True, support=40, on_dev=0.7)
+    worse = replace(many, is_used=False)
     assert chosen(few) == "threshold 0.5: dev has 2 positives, and needs 5 to tune one"
     assert chosen(many) == "threshold 0.3: tuned for f1 on 40 positives of dev"
     assert re.match(
