@@ -170,7 +170,7 @@ def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
     budget = int(planned.iloc[-1]) if len(planned) else None
     is_tuned = decisive_metric(cells, metric).endswith("_tuned")
     if is_tuned and Declared.in_frame(findings.frame).threshold == "tuned":
-        metric = schema.tuned_metric(metric)
+        metric = schema.sibling(metric, "tuned")
     groups = cells.groupby(place_of(cells, schema.DATA, schema.ENCODER), sort=False)
     return tuple(_of_cells(group, metric, baseline, str(place), budget) for place, group in groups)
 

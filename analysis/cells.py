@@ -33,7 +33,7 @@ def scores_by_arm(
 
     An arm without a score is left out of tuned ones, which not every task has.
     """
-    values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
+    values = unfailed(cells, schema.sibling(metric, "tuned")) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
     ratio, known_metric = test_per_train(cells), catalogue.metric(metric)
     if metric.startswith("test/"):

@@ -255,7 +255,7 @@ def compare(
     runs = once[["arm", "seed"]].assign(
         has_ended=states(once) != "unfinished",
         is_collapsed=collapsed(once, metric),
-        area=unfailed(once, schema.pr_auc_metric(metric)),
+        area=unfailed(once, schema.sibling(metric, "pr_auc")),
     )
     of_collapsed: Mapping[str, Set[int]] = {}
     if not is_tuned and catalogue.metric(metric).needs_threshold:
@@ -281,7 +281,7 @@ def compare(
     if not any(arm.by_seed for arm in arms):
         why_not = f"no arm shares a seed with {baseline}"
     of_controls = latest[is_control]
-    values = unfailed(of_controls, schema.tuned_metric(metric)) if is_tuned else scores(of_controls, metric)
+    values = unfailed(of_controls, schema.sibling(metric, "tuned")) if is_tuned else scores(of_controls, metric)
     # Two controls may be of one arm: the scale of the loss, and other seeds.
     controls = of_controls.groupby(["arm", tag_values(of_controls, schema.CONTROL)])
     return Comparison(

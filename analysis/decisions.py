@@ -56,7 +56,7 @@ class DecisionFacts:
         limits = {name: settings.get(f".{kind}.{name}") for name in ("at_least", "at_most")}
         limit = next((f"{name.replace('_', ' ')} {100 * float(of):g}" for name, of in limits.items() if of), "")
         promised, split = _PROMISED.get(kind, "") if limit else "", metric.rpartition("/")[0]
-        threshold = schema.threshold_metric(metric)
+        threshold = schema.sibling(metric, "threshold")
         thresholds, kept, missed = (
             {str(arm): of for arm, of in unfailed(cells, stored).dropna().groupby(cells["arm"])}
             for stored in (threshold, f"{split}/{promised}_tuned", f"{split}/target_missed")
@@ -67,7 +67,7 @@ class DecisionFacts:
         return cls(
             bool(thresholds),
             bool(tag_values(cells, schema.TASK).eq("extractive_qa").any()),
-            bool(metric_values(cells, schema.tuned_metric(metric)).notna().any()),
+            bool(metric_values(cells, schema.sibling(metric, "tuned")).notna().any()),
             promised,
             limit,
             (costs[0], costs[1]) if kind == "cost" else None,

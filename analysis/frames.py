@@ -128,7 +128,7 @@ def test_per_train(cells: pd.DataFrame) -> float:
 def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The score of each run: the best value if one is stored, else the last; NaN for a run or trial without a score."""
     last = metric_values(runs, metric)
-    best = metric_values(runs, schema.best_metric(metric))
+    best = metric_values(runs, schema.sibling(metric, "best"))
     values = best.fillna(last).astype("float64")
     # A trial that has not ended is no candidate yet (`tuning.ranking`), and a failed run has no score.
     has_score = (runs["state"] != "failed") & ~((runs["kind"] == "trial") & runs["state"].isna())
@@ -143,8 +143,8 @@ def best_score(runs: pd.DataFrame, metric: str) -> float:
 def decisive_metric(cells: pd.DataFrame, metric: str) -> str:
     """The metric on dev that chose the checkpoints of cells, by that on test: `dev/f1`, or `dev/f1_tuned`."""
     plain = f"dev/{metric.rpartition('/')[2]}"
-    tuned = schema.tuned_metric(plain)
-    return plain if metric_values(cells, schema.best_metric(tuned)).isna().all() else tuned
+    tuned = schema.sibling(plain, "tuned")
+    return plain if metric_values(cells, schema.sibling(tuned, "best")).isna().all() else tuned
 
 
 def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
@@ -154,7 +154,7 @@ def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
 
 def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     """The score of the constant predictor, with an interval only if it differs between seeds; None if not stored."""
-    stored = metric_values(runs, schema.constant_metric(metric))
+    stored = metric_values(runs, schema.sibling(metric, "constant"))
     # The arms of one seed are scored on the same test split, and so is their constant predictor: one value a seed.
     values = stored.groupby(runs["seed"], dropna=False).mean().dropna()
     if values.empty:
@@ -169,7 +169,7 @@ def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
 
     False for a run that failed, which is counted as failed only.
     """
-    tag, last = tag_values(runs, schema.COLLAPSED), metric_values(runs, schema.collapsed_metric(metric))
+    tag, last = tag_values(runs, schema.COLLAPSED), metric_values(runs, schema.sibling(metric, "collapsed"))
     return ((tag == "true") | (tag.isna() & (last > 0))) & (runs["state"] != "failed")
 
 

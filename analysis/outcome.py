@@ -33,7 +33,7 @@ def metrics(findings: Findings) -> dict[str, float]:
         place = (each.place,) if len(made) > 1 else ()
         found |= {(metric, *place, arm): value for (metric, arm), value in each.metrics.items()}
     if best := best_trial(findings):
-        found[(schema.best_metric(best.metric),)] = best.score
+        found[(schema.sibling(best.metric, "best"),)] = best.score
     return _by_name(found)
 
 

@@ -99,7 +99,7 @@ def pr_curves(findings: Findings) -> list[Figure]:
     """For each data set, encoder and variant of a study of two classes that stores the probabilities of its items."""
     figures: list[Figure] = []
     for name, compared in named("pr_curves", comparisons(findings)):
-        areas = unfailed(compared.cells, schema.pr_auc_metric(compared.metric)).dropna()
+        areas = unfailed(compared.cells, schema.sibling(compared.metric, "pr_auc")).dropna()
         curves, shares = [], []
         for arm, known in with_probabilities(compared, findings).items():
             curves.append(_curve(arm, known, float(areas[compared.cells["arm"] == arm].mean())))
@@ -123,7 +123,7 @@ def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> _ArmCurve:
 
 def with_probabilities(compared: Comparison, findings: Findings) -> dict[str, list[pd.DataFrame]]:
     """The items of the cells of each arm that store their probabilities, of two classes with a positive one."""
-    scored = unfailed(compared.cells, schema.pr_auc_metric(compared.metric)).notna()
+    scored = unfailed(compared.cells, schema.sibling(compared.metric, "pr_auc")).notna()
     by_arm: dict[str, list[pd.DataFrame]] = {}
     for arm, id_ in compared.cells.loc[scored, ["arm", "id"]].itertuples(index=False, name=None):
         items = findings.items.get(id_)

@@ -63,7 +63,7 @@ def trained_alone(findings: Findings) -> list[ReportTable]:
     metrics = tag_values(runs, schema.METRIC).astype("str").fillna("")
     groups = [(str(metric), group) for metric, group in runs.groupby(metrics)]
     score = pd.concat([scores(group, metric) for metric, group in groups])
-    predictor = pd.concat([metric_values(group, schema.constant_metric(metric)) for metric, group in groups])
+    predictor = pd.concat([metric_values(group, schema.sibling(metric, "constant")) for metric, group in groups])
     data = pd.DataFrame(
         {
             "run": runs["id"],
@@ -197,7 +197,7 @@ def pareto_front(findings: Findings) -> list[ReportTable]:
     trials = trials[states(trials) == "done"]
     signs = {name.removeprefix("-"): -1 if name.startswith("-") else 1 for name in str(tags.iloc[-1]).split()}
     # At the retained checkpoint; the last value for metrics of the whole run, such as its duration.
-    kept = {metric: metric_values(trials, schema.kept_metric(metric)) for metric in signs}
+    kept = {metric: metric_values(trials, schema.sibling(metric, "kept")) for metric in signs}
     values = pd.DataFrame({metric: of.fillna(metric_values(trials, metric)) for metric, of in kept.items()})
     values = values.astype("float64").dropna()
     values = values[_is_front(values.to_numpy(float) * list(signs.values()))]

@@ -72,7 +72,7 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     """Train a resolved configuration in the folder of this name, or resume it there."""
     from dice_ray.run import build, single
     from dice_ray.run.folder import with_stored_precision
-    from dice_ray.tracking.schema import collapsed_metric, threshold_metric
+    from dice_ray.tracking.schema import sibling
     from dice_ray.tuning.places import Place
 
     tracking.check_register(register)
@@ -89,9 +89,9 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     metric = build.objective(config)
     threshold = None
     if metric.endswith("_tuned") and config.task.positive_label() is not None:
-        fitted = best[threshold_metric(metric)]
+        fitted = best[sibling(metric, "threshold")]
         threshold = fitted if fitted == best["dev/threshold_used"] else None
-    is_collapsed = bool(best[collapsed_metric(metric)])
+    is_collapsed = bool(best[sibling(metric, "collapsed")])
     trained = Best(name, metric, best[metric], is_collapsed=is_collapsed, threshold=threshold)
     return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
 

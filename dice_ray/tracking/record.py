@@ -87,19 +87,19 @@ class RunRecord:
         """The run ended; without an evaluation only its tags, texts and status are stored.
 
         `best` has the step and the metrics of the evaluation that the objective chose the checkpoint by, as `dev/f1`.
-        Of these metrics, those in `kept` are stored as `schema.kept_metric`.
+        Of these metrics, those in `kept` are stored as `kept` ones (`schema.sibling`).
         """
         final_tags = dict(tags or {})
         if best:
             step, checkpoint = best
-            final = {schema.best_metric(objective): checkpoint[objective]}
-            final |= {schema.kept_metric(name): checkpoint[name] for name in kept if name in checkpoint}
+            final = {schema.sibling(objective, "best"): checkpoint[objective]}
+            final |= {schema.sibling(name, "kept"): checkpoint[name] for name in kept if name in checkpoint}
             # The step of their checkpoint is also that of a later `evaluate`, whose values thus replace these: MLflow's
             # latest value is the one of the highest step.
             self.evaluated(step, {**final, **(test or {})})
             # On test if the run is scored there, else at its best evaluation on dev.
             scores, split = (test, "test/") if test else (checkpoint, objective)
-            final_tags[schema.COLLAPSED] = "true" if scores.get(schema.collapsed_metric(split)) else "false"
+            final_tags[schema.COLLAPSED] = "true" if scores.get(schema.sibling(split, "collapsed")) else "false"
         for file, content in (texts or {}).items():
             self._writer.text(self._id, file, content)
         if final_tags:

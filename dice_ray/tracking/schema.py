@@ -6,6 +6,7 @@ from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
+_Sibling: TypeAlias = Literal["best", "kept", "constant", "tuned", "threshold", "collapsed", "pr_auc"]
 """MLflow's status of a run that ended."""
 
 PREFIX: Final = "dice_ray."
@@ -164,69 +165,26 @@ def is_constant(metric: str) -> bool:
     return name.startswith("constant_") or name == "threshold_support"
 
 
-def best_metric(metric: str) -> str:
-    """The best value of a metric, which its retained checkpoint has; the metric itself is stored at each evaluation.
+def sibling(metric: str, kind: _Sibling) -> str:
+    """The metric of a kind that belongs to another one of the same run and split.
 
-    >>> best_metric("dev/f1")
-    'dev/best_f1'
-    """
-    return _with_name(metric, "best_{}")
+    - `best`: its best value, which the retained checkpoint has; the metric itself is stored at each evaluation.
+    - `kept`: its value at the retained checkpoint, where another metric decides.
+    - `constant`: that of the constant predictor, which has no threshold to tune.
+    - `tuned`: that at the threshold tuned on dev; `threshold`: this threshold, of a run whose task has one.
+    - `collapsed`: 1 if the run predicts only one class, else 0.
+    - `pr_auc`: the area under the precision-recall curve, independent of the threshold; for two classes only.
 
-
-def kept_metric(metric: str) -> str:
-    """The value of another metric at the retained checkpoint.
-
-    >>> kept_metric("dev/recall")
-    'dev/kept_recall'
-    """
-    return _with_name(metric, "kept_{}")
-
-
-def constant_metric(metric: str) -> str:
-    """The score of the constant predictor in the same metric, which has no threshold to tune.
-
-    >>> constant_metric("test/f1"), constant_metric("dev/f1_tuned")
-    ('test/constant_f1', 'dev/constant_f1')
-    """
-    return _with_name(metric.removesuffix("_tuned"), "constant_{}")
-
-
-def tuned_metric(metric: str) -> str:
-    """The score of the same run at the threshold tuned on dev.
-
-    >>> tuned_metric("test/f1")
-    'test/f1_tuned'
-    """
-    return _with_name(metric, "{}_tuned")
-
-
-def threshold_metric(metric: str) -> str:
-    """The threshold tuned on dev, of a run whose task has a threshold.
-
-    >>> threshold_metric("test/f1")
+    >>> sibling("dev/f1", "best"), sibling("test/f1_tuned", "constant"), sibling("test/f1", "tuned")
+    ('dev/best_f1', 'test/constant_f1', 'test/f1_tuned')
+    >>> sibling("test/f1", "threshold")
     'test/threshold'
     """
-    return _with_name(metric, "threshold")
-
-
-def collapsed_metric(metric: str) -> str:
-    """1 if the run predicts only one class on the metric's split, else 0.
-
-    >>> collapsed_metric("test/f1")
-    'test/collapsed'
-    """
-    return _with_name(metric, "collapsed")
-
-
-def pr_auc_metric(metric: str) -> str:
-    """The area under the precision-recall curve, independent of the threshold; for two classes only.
-
-    >>> pr_auc_metric("test/f1")
-    'test/pr_auc'
-    """
-    return _with_name(metric, "pr_auc")
-
-
-def _with_name(metric: str, form: str) -> str:
     split, slash, name = metric.rpartition("/")
-    return f"{split}{slash}{form.format(name)}"
+    names = {
+        "best": f"best_{name}",
+        "kept": f"kept_{name}",
+        "constant": f"constant_{name.removesuffix('_tuned')}",
+        "tuned": f"{name}_tuned",
+    }
+    return f"{split}{slash}{names.get(kind, kind)}"

@@ -98,7 +98,7 @@ def score_in_row(row: Mapping[Any, Any], name: str) -> float | None:
     """The value of a metric at the retained checkpoint of a run: on dev the best one, on test the only one."""
     import pandas as pd
 
-    values = [row.get(schema.metric_column(each)) for each in (schema.best_metric(name), name)]
+    values = [row.get(schema.metric_column(each)) for each in (schema.sibling(name, "best"), name)]
     return next((float(value) for value in values if not pd.isna(value)), None)
 
 

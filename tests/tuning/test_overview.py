@@ -95,7 +95,7 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
     with Writer("train", uri) as writer:
         for key, metric in (("pairs", "dev/f1"), ("texts", "dev/macro_f1")):
             writer.open(key, name=key, params={}, tags={schema.KIND: "run", schema.METRIC: metric, schema.SEED: "1"})
-            writer.metrics(key, 9, {schema.best_metric(metric): 0.5})
+            writer.metrics(key, 9, {schema.sibling(metric, "best"): 0.5})
     alone = compared("train", read("train", uri))
     assert {(row.run, row.metric, row.state) for row in alone} == {
         ("pairs", "dev/f1", "killed"),
