@@ -52,17 +52,14 @@ class Counts:
         return ratio(tp, tp + self.fp + beta**2 * self.fn)
 
     def of_record(self, id: str) -> ItemCounts:
-        return ItemCounts(id, self.tp, self.fp, self.fn)
+        return ItemCounts(self.tp, self.fp, self.fn, id)
 
 
 @dataclass(frozen=True)
-class ItemCounts:
+class ItemCounts(Counts):
     """The counts of one record, by its id and without its text; confidence intervals are resampled from them."""
 
-    id: str
-    tp: int
-    fp: int
-    fn: int
+    id: str = ""
 
 
 def item_counts(
@@ -71,7 +68,7 @@ def item_counts(
     """The counts of each record, from the gold and the predicted membership in every class.
 
     >>> item_counts(["a"], np.array([[True, True, False]]), np.array([[True, False, True]]))
-    (ItemCounts(id='a', tp=1, fp=1, fn=1),)
+    (ItemCounts(tp=1, fp=1, fn=1, id='a'),)
     """
     counts_N = label_counts(gold_NC.T, predicted_NC.T)
     return tuple(counts.of_record(id_) for id_, counts in zip(ids, counts_N, strict=True))

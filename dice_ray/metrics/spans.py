@@ -85,16 +85,6 @@ def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:
     return sum(counts.values(), Counts()).of_record(id)
 
 
-def tuned_scores(items: Iterable[ItemCounts]) -> dict[str, float]:
-    """Micro precision, recall and F1 of texts decided with tuned numbers, as `f1_tuned`, ...
-
-    >>> tuned_scores([ItemCounts("a", 1, 1, 0), ItemCounts("b", 0, 0, 1)])
-    {'f1_tuned': 0.5, 'precision_tuned': 0.5, 'recall_tuned': 0.5}
-    """
-    total = sum((Counts(item.tp, item.fp, item.fn) for item in items), Counts())
-    return {f"{name}_tuned": value for name, value in total.scores.items()}
-
-
 def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
     """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`; 0 without spans."""
     return sum(counts.values(), Counts()).scores | f1_by_name(dict(sorted(counts.items())))

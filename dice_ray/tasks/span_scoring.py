@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dice_ray.errors import InputError
 from dice_ray.metrics.classification import Counts, ItemCounts
 from dice_ray.metrics.decisions import FittedDecision
-from dice_ray.metrics.spans import Span, span_item, span_scores, sum_counts, tuned_scores
+from dice_ray.metrics.spans import Span, span_item, span_scores, sum_counts
 from dice_ray.tasks.answers import Answers
 from dice_ray.tasks.base import Scores
 
@@ -30,7 +30,8 @@ def split_scores(
     metrics = {**span_scores(total), **others}
     if decision is not None:
         tuned_items = tuple(map(span_item, ids, tuned))
-        metrics |= tuned_scores(tuned_items) | decision.metrics
+        metrics |= {f"{name}_tuned": value for name, value in sum(tuned_items, Counts()).scores.items()}
+        metrics |= decision.metrics
     items = tuple(map(span_item, ids, counts))
     return Scores(metrics, collapsed, items=items, tuned_items=tuned_items, classes=total)
 

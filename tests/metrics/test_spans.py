@@ -46,7 +46,7 @@ def test_counts_are_those_of_conlleval(pairs: list[tuple[str, str]]) -> None:
     gold, predicted = [first for first, _ in pairs], [second for _, second in pairs]
     item = span_item("1", span_counts(spans_of(gold), spans_of(predicted)))
     right, found, wanted = conlleval(gold, predicted)
-    assert item == ItemCounts("1", tp=right, fp=found - right, fn=wanted - right)
+    assert item == ItemCounts(right, found - right, wanted - right, "1")
 
 
 def test_scores_by_hand_over_two_texts_and_nested_spans() -> None:
