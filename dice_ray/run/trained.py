@@ -153,7 +153,10 @@ class Trained:
         if data not in _SPLITS:
             if not parted(Path(data))[0].exists():
                 raise DataError(f"data to score must be {' or '.join(_SPLITS)}, or an existing file, got {data!r}")
-            records = self._labelled_file(Path(data))
+            try:
+                records = inputs.read(self.config.data, Path(data), "read")[0]
+            except DataError as error:
+                raise DataError(f"{error}; `dice-ray predict` takes files without labels") from error
             self.task.check_labels(records)
             return self.encoded(records)
         splits = self.config.splits()
@@ -162,16 +165,6 @@ class Trained:
         if not records:
             raise DataError(f"the data must have a {data} split to be scored on: it has none")
         return self.encoded(records)
-
-    def _labelled_file(self, file: Path) -> Sequence[Any]:
-        try:
-            return inputs.read(self.config.data, file, "read")[0]
-        except DataError as error:
-            try:
-                inputs.read(self.config.data, file, "ignored")
-            except DataError:
-                raise error from None
-            raise DataError(f"{error}; `dice-ray predict` takes files without labels") from error
 
     def encoded(self, records: Sequence[Any]) -> EncodedSplit:
         return EncodedSplit(records, self.task.encode(records, self.tokenizer))
