@@ -150,10 +150,11 @@ def stored_scores(place: Place) -> dict[str, float]:
 
 def _is_tracked(place: Place, experiment: str) -> bool:
     """Whether MLflow holds the run, or may hold it when it is back."""
-    from dice_ray.tracking.reader import may_hold
+    from dice_ray.tracking.reader import holds
     from dice_ray.tracking.spool import unsent_spools
 
-    return any(left.is_of_this_store for left in unsent_spools(place.driven_folder)) or may_hold(experiment, place.id)
+    is_unsent = any(left.is_of_this_store for left in unsent_spools(place.driven_folder))
+    return is_unsent or holds(experiment, place.id) is not False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RefusedError, RunError, UnknownNameError, reason_of
+from dice_ray.errors import RefusedError, RunError, reason_of
 from dice_ray.files import lock, store_url, without_password
 from dice_ray.metrics.catalogue import best_evaluation, gain
 from dice_ray.output import redirected
@@ -180,17 +180,9 @@ def _checked(config: RunConfig, folder: Path, digest: str, experiment: str) -> I
         check_config(config, folder)
         if (stored := stored_digest(folder)) is not None:
             check_digest(stored, digest, f"the run {folder.name}", "choose another name")
-        if not holds_run(folder) and folder.name in _tracked(experiment):
+        if not holds_run(folder) and reader.holds(experiment, folder.name):
             raise RunError(
                 f"{folder} must hold the run {folder.name!r} that MLflow has in the experiment {experiment!r}, and "
                 "holds none: choose another name, or delete that run in MLflow"
             )
         yield
-
-
-def _tracked(experiment: str) -> set[str]:
-    """The ids of the runs of an experiment; empty where MLflow holds none or does not answer."""
-    try:
-        return reader.ids(experiment)
-    except (RunError, UnknownNameError):
-        return set()

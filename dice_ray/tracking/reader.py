@@ -80,12 +80,6 @@ def of_others(experiment: str) -> tuple[str, pd.DataFrame]:
     return name, pd.DataFrame(rows)
 
 
-def ids(experiment: str) -> set[str]:
-    """The ids of all runs, without a frame of them; raises what `read` raises."""
-    with open_store() as source:
-        return {run.tags[schema.ID] for run in _ours(source, _experiment_id(source, experiment)).values()}
-
-
 def ended(experiment: str, uri: str | None = None) -> set[str]:
     """The ids of the runs that have ended by themselves, without a frame of all; raises what `read` raises."""
     with open_store(uri) as source:
@@ -122,18 +116,20 @@ def experiments(uri: str | None = None) -> list[str]:
         return sorted(source.experiments())
 
 
-def may_hold(experiment: str, id_: str) -> bool:
-    """Whether the store holds a run, or may hold it because it does not answer now."""
+def holds(experiment: str, id_: str) -> bool | None:
+    """Whether the store holds a run; None where it does not answer now."""
     # An SQLite file that does not exist holds nothing, while `read` would raise as for a store that does not answer.
     file = sqlite_file(store_uri())
     if file is not None and not file.is_file():
         return False
     try:
-        return id_ in ids(experiment)
+        with open_store() as source:
+            runs = _ours(source, _experiment_id(source, experiment)).values()
+        return id_ in {run.tags[schema.ID] for run in runs}
     except UnknownNameError:
         return False
     except RunError:
-        return True
+        return None
 
 
 def _ours(source: Source, experiment_id: str) -> dict[str, StoredRun]:
