@@ -102,7 +102,9 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
     The trials of a sweep stand in the order of `tuning.ranking`, before their reruns.
     """
     children, parents = _children(frame), frame[frame["kind"].isin(PARENTS)]
-    shared = _tag(parents.iloc[0].to_dict(), schema.METRIC) if len(parents) else None
+    parent = parents.iloc[0].to_dict() if len(parents) else {}
+    shared = _tag(parent, schema.METRIC)
+    tuned = schema.sibling(shared, "tuned") if shared and _tag(parent, schema.THRESHOLD) == "tuned" else None
     prefix = schema.param_column("")
     varying = [
         name
@@ -113,6 +115,8 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
     ranked_rows = []
     for row in children.to_dict("records"):
         metric = shared if shared is not None else _tag(row, schema.METRIC)
+        if tuned is not None and _value(row, schema.metric_column(tuned)) is not None:
+            metric = tuned  # by which the arms are compared
         params = {name.removeprefix(prefix): value for name in varying if (value := _value(row, name)) is not None}
         state = _value(row, "state") or str(row["status"]).lower()
         score = None if metric is None or state == "failed" else score_in_row(row, metric)

@@ -59,7 +59,7 @@ def test_the_interval_of_the_constant_predictor_has_the_limits_of_its_metric(met
     """Finds a log loss that never exceeds 1, and an MCC above chance: each was a share."""
     stored = [0.85, 0.99, 0.85]
     cells = [
-        {"arm": "plain", "seed": seed, schema.constant_metric(f"metrics.{metric}"): of}
+        {"arm": "plain", "seed": seed, schema.sibling(f"metrics.{metric}", "constant"): of}
         for seed, of in enumerate(stored)
     ]
     assert constant(study(cells, metric=metric).cells, metric) == t_interval(
