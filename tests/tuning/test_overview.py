@@ -94,8 +94,8 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
         for arm, score in (("plain", 0.5), ("strong", 0.75)):  # at .5 all is 0
             tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: "1"}
             ended(writer, f"id {arm}", "tuned", {"loss": arm}, {"test/f1": 0.0, "test/f1_tuned": score}, tags)
-    found = [(row.run, row.metric, row.score) for row in compared("tuned", read("tuned", uri))]
-    assert found == [("tuned/strong/1", "test/f1_tuned", 0.75), ("tuned/plain/1", "test/f1_tuned", 0.5)]
+    found = [(row.run, row.seed, row.metric, row.score) for row in compared("tuned", read("tuned", uri))]
+    assert found == [("tuned/strong/1", 1, "test/f1_tuned", 0.75), ("tuned/plain/1", 1, "test/f1_tuned", 0.5)]
     with Writer("varied", uri) as writer:
         tags = {schema.KIND: "cell", schema.ARM: "plain", schema.SEED: "1", schema.VARIANT: "- negative"}
         writer.open("id varied", name="a", params={}, tags=tags)
