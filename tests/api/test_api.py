@@ -152,7 +152,7 @@ def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
         dice_ray.ablate("loss_comparison", arms="dice")
     with pytest.raises(InputError, match="objectives must be a list"):
         dice_ray.tune(objectives="f1")
-    with pytest.raises(InputError, match="seeds must be at least 1 and less than 1000, got 0"):
+    with pytest.raises(InputError, match="seeds must be at least 1 and less than 10000, got 0"):
         dice_ray.ablate("loss_comparison", seeds=0)
     with pytest.raises(InputError, match=r"the arms must hold the baseline .*: add 'cross_entropy'"):
         dice_ray.ablate("loss_comparison", arms=["dice"])
