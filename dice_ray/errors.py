@@ -17,14 +17,15 @@ _LONG_WORD: Final = re.compile(rf"[^\s:]{{{_LONGEST_WORD},}}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a misspelt one; None if none is close.
+    """The known name closest to a misspelt one, in any case; None if none is close.
 
-    >>> nearest("focl", ["dice", "focal"])
+    >>> nearest("FOCL", ["dice", "focal"])
     'focal'
     """
     if len(name) > 200:  # quadratic, and no slip of the finger
         return None
-    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+    in_lower_case = {each.lower(): each for each in known}
+    return next((in_lower_case[each] for each in difflib.get_close_matches(name.lower(), in_lower_case, n=1)), None)
 
 
 def meant(name: str, known: Iterable[str]) -> str:

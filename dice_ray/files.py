@@ -132,7 +132,9 @@ def lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise BusyError(f"{folder} must have one driver: another process is running it now") from error
+            raise BusyError(
+                f"{folder} must have one driver, and another process runs it: wait for its end, or choose another name"
+            ) from error
         yield
 
 

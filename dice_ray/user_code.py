@@ -51,10 +51,11 @@ def address_of(function: Any) -> str:
     module = sys.modules.get(where or "")
     file = getattr(module, "__file__", None)
     if module is None or where == "__main__" or file is None or getattr(module, name, None) is not function:
+        found = "the script that runs" if where == "__main__" else where or type(function).__name__
         raise InputError(
             f"{name or function!r} must be defined at the top of a file that can be imported, from which other "
-            f"processes and a resumed run load it, and it is of {where or type(function).__name__}: write it to a file "
-            "(in a notebook a cell that begins with %%writefile my_code.py does), and import it from there"
+            f"processes and a resumed run load it, and it is of {found}: write it to another file (in a notebook a "
+            "cell that begins with %%writefile my_code.py does), and import it from there"
         )
     is_installed = module.__name__.partition(".")[0] in _OURS or "site-packages" in Path(file).parts
     return f"{module.__name__ if is_installed else Path(file).absolute()}:{name}"

@@ -53,11 +53,14 @@ def _classes(name: str, compared: Comparison, findings: Findings) -> ReportTable
         if (of := intervals[arm].get(str(label)))
     ]
     shown, marks = _shown_classes(support, intervals, chosen[: 1 + _NUM_ARMS], num_items)
+    bold = " Bold: the best mean of a class among these arms."
+    if compared.is_tuned:  # by another decision than the verdict's none is the best
+        marks, bold = {}, ""
     seeds = Counter(arm for arm, _ in scored).values()
     least, most = min(seeds), max(seeds)
     notes = [
         f"Mean F1 of each class over seeds{compared.decision.untuned}, with 95 % intervals; rare classes first. "
-        "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
+        f"Nothing is corrected for the number of classes.{bold}",
         f"{counted(least, 'seed') if least == most else f'{least} to {most} seeds'} each.",
     ]
     if num_items:
@@ -137,11 +140,11 @@ def worst_items(findings: Findings) -> list[ReportTable]:
 
 
 def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
-    living = _living(compared, findings)
+    living, is_tuned = _living(compared, findings), _are_tuned(compared, findings)
     arms = _best_first(compared, {arm for arm, _ in living})
     shown_arms = dict.fromkeys([*arms[:1], *([compared.baseline] if compared.baseline in arms else [])])
     items = [findings.items[id_] for _, id_ in living]
-    every = _errors(items)
+    every = _errors(items, is_tuned=is_tuned)
     stored = [table[schema.LABEL_PROBABILITY] for table in items if schema.LABEL_PROBABILITY in table]
     every[schema.LABEL_PROBABILITY] = pd.concat(stored).groupby(level=0).mean() if stored else np.nan
     wrong = every[every["wrong"] > 0].copy()
@@ -152,15 +155,17 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     data = wrong[["wrong", "missed", "false_alarm", "runs"]].astype(int).rename_axis("item").reset_index()
     shown = pd.DataFrame({"item": data["item"], "wrong in": _of(data["wrong"], data["runs"])})
     for arm in shown_arms:
-        of_arm = _errors([findings.items[id_] for other, id_ in living if other == arm]).reindex(data["item"])
+        of_arm = _errors([findings.items[id_] for other, id_ in living if other == arm], is_tuned=is_tuned)
+        of_arm = of_arm.reindex(data["item"])
         shown[f"wrong in {arm}"] = _of(of_arm["wrong"], of_arm["runs"])
     # Where each item has one label, a wrong one is both missed and a false alarm.
     if not data["wrong"].equals(data["missed"]) or not data["wrong"].equals(data["false_alarm"]):
         shown["missed in"] = _of(data["missed"], data["runs"])
         shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
     always = int((every["wrong"] == every["runs"]).sum())
+    where = compared.decision.tuned if is_tuned else f"{compared.decision.untuned}, without those that collapsed"
     notes = [
-        f"Over the runs of all arms{compared.decision.untuned}, without those that collapsed. "
+        f"Over the runs of all arms{where}. "
         + ("Missed: with a false negative; false alarm: with a false positive. " if "missed in" in shown else "")
         + "An item is named by the id of its record in the test split.",
         f"Wrong in every run: {always:,} of {counted(len(every), 'item')}.",
@@ -181,11 +186,11 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     return ReportTable(name, title, data, shown, tuple(notes))
 
 
-def _errors(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+def _errors(tables: Sequence[pd.DataFrame], *, is_tuned: bool) -> pd.DataFrame:
     """How many runs scored each item, and in how many it is wrong, missed or a false alarm; the errors in all."""
     total = pd.DataFrame()
     for table in tables:
-        fp, fn = table["fp"], table["fn"]
+        fp, fn = (table[f"tuned_{kind}" if is_tuned else kind] for kind in ("fp", "fn"))
         counts = {"runs": 1, "wrong": (fp + fn) > 0, "missed": fn > 0, "false_alarm": fp > 0, "errors": fp + fn}
         one = pd.DataFrame(counts, index=table.index).astype(int)
         # Seeds that drew their own test splits have other items.
@@ -204,15 +209,21 @@ def _scored(compared: Comparison, known: Mapping[str, object]) -> list[tuple[str
 
 
 def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
-    """Arm and id of the scored cells that predict more than one class."""
+    """Arm and id of the scored cells that predict more than one class; all where their tuned counts are shown."""
     cells = compared.cells
-    dead = set(cells["id"][collapsed(cells, compared.metric)])
+    dead = set() if _are_tuned(compared, findings) else set(cells["id"][collapsed(cells, compared.metric)])
     return [(arm, id_) for arm, id_ in _scored(compared, findings.items) if id_ not in dead]
 
 
+def _are_tuned(compared: Comparison, findings: Findings) -> bool:
+    """Whether the items are shown with the tuned decision: it is compared, and all runs have their counts with it."""
+    counts = [findings.items[id_] for _, id_ in _scored(compared, findings.items)]
+    return compared.is_tuned and all("tuned_fp" in of_run for of_run in counts)
+
+
 def _best_first(compared: Comparison, names: set[str]) -> list[str]:
-    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.is_tuned]
-    return [arm.name for arm in sorted(arms, key=lambda arm: -gain(compared.metric, arm.score.mean))]
+    arms = [arm for arm in compared.primary if arm.arm in names]
+    return [arm.arm for arm in sorted(arms, key=lambda arm: -gain(compared.metric, arm.score.mean))]
 
 
 def _num_of_one_label(scored: Sequence[tuple[str, str]], findings: Findings) -> int:

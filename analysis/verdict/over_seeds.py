@@ -156,9 +156,9 @@ def _sentences(made: Decision) -> Iterator[str]:
     if alone := [arm for arm in here if arm.new_data and not arm.new_data.is_significant]:
         yield f"On these test items only, not on new data, different from {baseline}: {_names(alone)}."
     if len(comparison.declared.looks) > 1:
-        still, last = set(open_arms(comparison)), max(arm.num_shared for arm, _ in made.standings)
+        still, last = set(open_arms(comparison)), comparison.declared.looks[-1]
         given_up = [arm for arm in made.standing("open", "no_worse") if arm.arm not in still and arm.num_shared < last]
-        if given_up:
+        if given_up := [arm for arm in given_up if not arm.is_fixed]:
             yield f"Run no further, since more seeds would hardly show a difference: {_names(given_up)}."
     compared = {arm.name for arm, _ in made.standings}
     if few := [arm for arm in comparison.primary if arm.difference and arm.name not in compared]:

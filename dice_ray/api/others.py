@@ -129,9 +129,10 @@ def compare(
             raise InputError(f"predictions must be compared with a study, and are not written back, got {source}")
         found = with_predictions(findings(source), source, predictions, dev_predictions)
         return _stored(Compared(name or source, found), name)
-    if metric is None:
-        raise InputError("a comparison needs the column of its scores: give it by --metric")
     experiment, table, row_names, told = _read(source)
+    if metric is None:
+        known = ", ".join(map(str, table.select_dtypes("number"))) or "none"
+        raise InputError(f"a comparison needs the column of its scores: give it by --metric; of numbers: {known}")
     if write_back and (experiment is None or name is None):
         raise InputError("write_back must have an MLflow experiment to write to, and a name for the comparison")
     chosen = {column: str(value) for column, value in by_name("where", "COLUMN=VALUE", where).items()}

@@ -257,6 +257,8 @@ class Best:
             return line
         if not self.metric.endswith("_tuned"):
             return f"{line} It {_ONE_CLASS}; a threshold tuned on dev may already help."
+        if self.threshold == 0.5:
+            return f"{line} It {_ONE_CLASS}."
         if self.threshold is None:
             return f"{line} Untuned, it {_ONE_CLASS}."
         return f"{line} At .5 it predicts one class only; predictions use the threshold fitted on dev."

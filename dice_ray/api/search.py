@@ -71,8 +71,8 @@ def tune(
             default tpe, and nsga2 for several objectives.
         scheduler: Early stopping: asha (after 1, 3, 9, ... evaluations the best third goes on), median, none, or
             file.py:function that makes an Optuna pruner; by default asha, and none for several objectives.
-        warm_start: Begin with the settings that the paper's authors published for the preset, or with all trials of an
-            earlier sweep.
+        warm_start: Begin with the settings that the paper's authors published for the preset, or with the results of
+            an earlier sweep, whose trials are not run again.
         trial_timeout: Time limit of one trial, in seconds; a trial that runs longer counts as failed.
         max_hours: Stop after this time; the sweep or study can be resumed.
         name: Name of the sweep, by default made from the preset's.

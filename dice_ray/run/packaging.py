@@ -148,7 +148,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
         *_decision(best),
         f"## Use\n\n{_use(config, auto_class)}\n\n{_length(config)}",
         f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
-        "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
+        "of another kind, time or language the model was not measured. Its probabilities may be badly calibrated: "
         "`dice-ray evaluate` gives the calibration error.",
     ]
     return "\n\n".join(parts) + "\n"

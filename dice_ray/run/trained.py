@@ -163,7 +163,7 @@ class Trained:
         check_digest(self.digest, splits.digest, f"to score {data}, the run", "name a file to score")
         records = getattr(splits, data)
         if not records:
-            raise DataError(f"the data must have a {data} split to be scored on: it has none")
+            raise DataError(f"the data must have a {data} split to be scored on: it has none; name a file with labels")
         return self.encoded(records)
 
     def encoded(self, records: Sequence[Any]) -> EncodedSplit:

@@ -487,7 +487,7 @@ def test_a_run_has_one_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     folder = tmp_path / "dice_ray_runs/mine"
     fetched: list[Path] = []
     monkeypatch.setattr("dice_ray.run.object_store.fetch", fetched.append)
-    with lock(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
+    with lock(folder), pytest.raises(RunError, match=r"mine must have one driver, and another process runs it: wait"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine")
     assert {path.name for path in folder.iterdir()} == {"lock"}
     assert fetched == []

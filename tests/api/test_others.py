@@ -138,6 +138,8 @@ def test_what_cannot_be_shown_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("analysis.report.report", lambda findings: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         dice_ray.compare(table(), metric="f1", name="mine")
+    with pytest.raises(InputError, match=r"give it by --metric; of numbers: .*f1"):
+        dice_ray.compare(table())
     assert not runs_folder().exists()
 
 

@@ -149,6 +149,7 @@ def test_a_run_of_one_class_is_told_what_helps_it() -> None:
         "mine has dev/f1_tuned 0.5000 (threshold 0.12). "
         "At .5 it predicts one class only; predictions use the threshold fitted on dev."
     )
+    assert ". It predicts one class only: try" in replace(tuned, threshold=0.5).line, "none was fitted"
 
 
 def test_without_a_score_there_is_no_best() -> None:

@@ -68,7 +68,13 @@ def test_no_speed_is_shown_before_the_second_step() -> None:
 
 
 def test_what_no_evaluation_changes_is_shown_once() -> None:
-    """Nothing else finds the constant predictor's scores in each of the lines of a long run."""
+    """Nothing else finds the constant predictor's scores in each of the lines of a long run, or that of a cost left
+    out.
+    """
+    pipe = io.StringIO()
+    with TerminalScreen(pipe) as screen:
+        screen.show(Evaluation(5, 0.5, {"dev/cost_tuned": 840.0, "dev/constant_cost": 920.0}, finished=False))
+    assert pipe.getvalue() == "epoch 0.50  step 5  dev/cost_tuned 840.0000  dev/constant_cost 920.0000\n"
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:
         for step in (10, 20):

@@ -80,6 +80,16 @@ def test_the_items_that_most_runs_get_wrong_come_first() -> None:
     assert table.notes[1] == "Wrong in every run: 1 of 4 items."
     assert table.title == "The test items that are wrong most often"
     assert not worst_items(replace(found(), texts=lambda runs, file: {}))
+    # With the decision that the verdict is on, with which no run has collapsed.
+    head, files = "id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn", {}
+    for id_, rows in ITEMS.items():
+        tuned = (f"{row},{row[2:]}".replace("0,0,1,0,0,1", "0,0,1,1,0,0") for row in rows)
+        files[id_] = "\n".join([head, *tuned])
+    frame = found().frame.copy()
+    frame["metrics.test/f1_tuned"], frame["tags.threshold"] = frame["metrics.test/f1"], "tuned"
+    (table,) = worst_items(replace(found(), frame=frame, texts=lambda runs, file: files if "items" in file else {}))
+    assert [*map(tuple, table.shown[["item", "wrong in"]].to_numpy())] == [("c", "3 of 5"), ("d", "2 of 5")]
+    assert table.notes[0].startswith("Over the runs of all arms with the decision fitted on dev. ")
     right = dict.fromkeys(ITEMS, "id,tp,fp,fn\na,1,0,0\nb,0,0,0")
     assert not worst_items(replace(found(), texts=lambda runs, file: right if "items" in file else {})), "all are right"
 

@@ -342,6 +342,8 @@ def test_looks() -> None:
     alone = decided({"plain": plain[:5], "focal": focal[:5]}, looks=looks)
     made = over_seeds(alone)
     assert (made.answer, made.more) == ("NOT YET", MoreSeeds())
+    futile = of({"plain": plain[:5], "dice": shifted(plain[:5], 0.01, -0.012, 0.008, -0.006, 0.001)}, looks="5 10")
+    assert any(each.startswith("Run no further") for each in futile.sentences), "no reason where all arms stopped"
     for ended in (shifted(plain, 0.03, -0.03), shifted(plain, -0.125), plain):
         late = decided({"plain": [0.75] * 20 if ended is not plain else plain, "focal": ended}, looks=looks)
         assert open_arms(late.comparison) == [], "no look is left, whatever can be tested"
