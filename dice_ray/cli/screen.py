@@ -12,7 +12,6 @@ from rich.text import Text
 
 from dice_ray.cli.layout import WIDTH, clock, folded, joined, table
 from dice_ray.errors import counted, shortened
-from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ class TerminalScreen:
     def _show_evaluation(self, evaluation: Evaluation) -> None:
         values = evaluation.metrics
         objective = [name for name in values if name.startswith("dev/")][:1]  # may be a metric that no list has
-        constant = [schema.sibling(metric, "constant") for metric in objective]
+        constant = [f"dev/constant_{name.removeprefix('dev/').removesuffix('_tuned')}" for name in objective]
         names = dict.fromkeys(("train/loss", *objective, *_SHOWN_METRICS, *constant))
         # No evaluation changes the constant predictor's.
         shown = [name for name in names if name in values and (self._is_first or "/constant_" not in name)]
