@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from dice_ray.data.formats.base import Kept, Labels, ReaderBranch
+from dice_ray.data.formats.base import Kept, Labels, ReaderBranch, RowResult
 from dice_ray.data.formats.columns import ID, PairColumns, TextColumns
 from dice_ray.data.formats.conll import ConllConfig
 from dice_ray.data.formats.lists import QuestionColumns, TaggedColumns
@@ -86,21 +89,29 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     else:
         reader = source.reader
     on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
-    rows = list(reader.read(path, labels))
-    if labels == "ignored" and getattr(getattr(reader, "columns", None), "id", ID) is None:
-        # The data have no column of ids, and one named `id` may hold something else.
-        ids = [row.record.id for row in rows if isinstance(row, Kept)]
-        if len({*ids}) < len(ids):
-            rows = [
-                replace(row, record=replace(row.record, id=str(row.place))) if isinstance(row, Kept) else row
-                for row in rows
-            ]
-    records, report = gather(path, lambda: rows, on_bad_row)
+    rows: Callable[[], Iterable[RowResult]] = partial(reader.read, path, labels)
+    # Where the data have no column of ids, one named `id` may hold something else.
+    if labels == "ignored" and getattr(getattr(reader, "columns", None), "id", ID) is None and _repeat_ids(rows()):
+        rows = partial(_numbered, rows)
+    records, report = gather(path, rows, on_bad_row)
     if not records:
         raise DataError(
             f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"
         )
     return records, report
+
+
+def _repeat_ids(rows: Iterable[RowResult]) -> bool:
+    ids = Counter[str]()
+    with suppress(DataError):  # `gather` raises it, after the bad rows before it
+        ids.update(row.record.id for row in rows if isinstance(row, Kept))
+    return len(ids) < ids.total()
+
+
+def _numbered(rows: Callable[[], Iterable[RowResult]]) -> Iterator[RowResult]:
+    """The same rows, with their lines as ids."""
+    for row in rows():
+        yield replace(row, record=replace(row.record, id=str(row.place))) if isinstance(row, Kept) else row
 
 
 def _named_columns(config: DataConfig) -> RowColumnsConfig:

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -268,9 +269,14 @@ class Gradient:
             for name, term in terms.items()
         }
 
-    def _weighted(self, statistics: _Statistics, **of_step: Mapping[str, Tensor]) -> Tensor:
+    def _weighted(
+        self,
+        statistics: _Statistics,
+        num_items: Mapping[str, Tensor] = MappingProxyType({}),
+        totals: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> Tensor:
         parts = [
-            weight * step_loss(self.losses[name], each, **{key: values.get(name) for key, values in of_step.items()})
+            weight * step_loss(self.losses[name], each, num_items=num_items.get(name), totals=totals.get(name))
             for name, (weight, each) in statistics.items()
         ]
         return torch.stack(parts).sum()

@@ -82,7 +82,7 @@ def test_a_label_of_one_text_stays_in_train() -> None:
     share=st.floats(0.05, 0.9),
     seed=st.integers(0, 5),
 )
-def test_thesame_text_is_never_on_both_sides(rows: list[tuple[int, str]], share: float, seed: int) -> None:
+def test_the_same_text_is_never_on_both_sides(rows: list[tuple[int, str]], share: float, seed: int) -> None:
     records: list[Record] = [TextRecord(str(id), f"{text}", (label,)) for id, (text, label) in enumerate(rows)]
     dev = drawn(records, share, seed)
     train = [record for record in records if record not in dev]

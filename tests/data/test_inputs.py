@@ -65,6 +65,10 @@ def test_a_column_named_id_need_not_hold_ids_where_the_data_have_none(ids: str, 
     assert [record.id for record in records] == ["2", "3"]
     (tmp_path / "new.csv").write_text("id,text\n7,x\n8,y\n")
     assert [record.id for record in inputs.read(config, tmp_path / "new.csv", "ignored")[0]] == ["7", "8"]
+    (tmp_path / "new.csv").write_text('id,text\n7,x,\n7,"never closed\n7,y\n')
+    strict = config.model_copy(update={"source": config.source.model_copy(update={"on_bad_row": "error"})})
+    with pytest.raises(DataError, match="line 2: expected 2 columns"):  # before the quote, which ends the reading
+        inputs.read(strict, tmp_path / "new.csv", "ignored")
 
 
 def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:

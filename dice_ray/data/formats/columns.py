@@ -34,6 +34,17 @@ Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
 
+def whole(cell: object) -> str:
+    """A cell as text, whole numbers without the `.0` that pandas writes where other cells of a column are missing.
+
+    >>> whole(3.0), whole("-3.0 "), whole("3.5"), whole("v3.0")
+    ('3', '-3', '3.5', 'v3.0')
+    """
+    text = str(cell).strip()
+    number = text.removesuffix(".0")
+    return number if number.removeprefix("-").isdecimal() else text
+
+
 class UsedColumns(Branch):
     """Which columns of one or several rows make a record.
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dice_ray.data.formats.base import NO_WORDS, READER, UNLABELLED, Attempt, Bad, Drop, Guess, Kept, Labels, RowResult
-from dice_ray.data.formats.columns import ColumnsBranch
+from dice_ray.data.formats.columns import ColumnsBranch, whole
 from dice_ray.data.formats.questions import Several, answered_question, guess_questions
 from dice_ray.data.formats.span_files import annotated
 from dice_ray.data.formats.spans import SpanSettings, guess_spans
@@ -251,8 +251,7 @@ def _answers(value: Any, start: Any) -> list[Any] | str | None:
     if isinstance(value, str):
         if start is None:
             return [value]
-        is_number = isinstance(start, str) and start.removesuffix(".0").isdecimal()
-        return [{"text": value, "answer_start": _whole(float(start) if is_number else start)}]
+        return [{"text": value, "answer_start": _start(start)}]
     if value is None or isinstance(value, list):
         return value
     if not isinstance(value, dict) or not {"text", "answer_start"} <= value.keys():
@@ -262,12 +261,15 @@ def _answers(value: Any, start: Any) -> list[Any] | str | None:
         return None
     if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
         return "an object with the lists `text` and `answer_start`, equally long,"
-    return [{"text": text, "answer_start": _whole(start)} for text, start in zip(texts, starts, strict=True)]
+    return [
+        {"text": text, "answer_start": start if isinstance(start, str) else _start(start)}
+        for text, start in zip(texts, starts, strict=True)
+    ]
 
 
-def _whole(value: Any) -> Any:
-    """The number that pandas makes `3.0` where others are missing; any other value as it is."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+def _start(cell: Any) -> Any:
+    """The number in a cell; of another cell its value, which is malformed."""
+    return int(text) if (text := whole(cell)).isdecimal() else cell
 
 
 def _all(values: Any, kind: type) -> bool:

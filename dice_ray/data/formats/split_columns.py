@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dice_ray.data.formats.base import Bad, Kept, Labels, RowResult
-from dice_ray.data.formats.columns import Column, ColumnsBranch
+from dice_ray.data.formats.columns import Column, ColumnsBranch, whole
 from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.errors import shown
 
@@ -66,9 +66,5 @@ def time_of(value: object) -> np.datetime64 | float | None:
 
 
 def _group_of(value: object) -> str:
-    """The name of a group; empty if it is missing. pandas writes whole numbers as `3.0` where some are missing."""
-    if value is None or value != value:
-        return ""
-    name = str(value).strip()
-    whole = name.removesuffix(".0")
-    return whole if whole.removeprefix("-").isdecimal() else name
+    """The name of a group; empty if it is missing."""
+    return "" if value is None or value != value else whole(value)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from dice_ray.data.formats.base import Bad, Labels, RowResult
-from dice_ray.data.formats.columns import Column, UsedColumns
+from dice_ray.data.formats.columns import Column, UsedColumns, whole
 from dice_ray.data.formats.span_files import ENDS, STARTS
 from dice_ray.data.formats.spans import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.formats.tags import TagKind, is_tag_set, tag_kind, tagged_record
@@ -119,9 +119,9 @@ class SpanRows(SpanSettings, UsedColumns):
             spans, bad = list[AnnotatedSpan](), within
             for line, row in text:
                 if row.get("start", "").strip() or row.get("label", "").strip():
-                    start, end = (_whole(row[use]) for use in ("start", "end"))
-                    if start is not None and end is not None and row["label"].strip():
-                        spans.append(AnnotatedSpan(start, end, row["label"].strip()))
+                    start, end = (whole(row[use]) for use in ("start", "end"))
+                    if start.isdecimal() and end.isdecimal() and row["label"].strip():
+                        spans.append(AnnotatedSpan(int(start), int(end), row["label"].strip()))
                     elif bad is None:
                         bad = Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
             if spoilt := before or bad:
@@ -154,8 +154,8 @@ class SpanRows(SpanSettings, UsedColumns):
         found = {use: columns[0] for use, columns in named.items() if columns}
         if not {"text", "start", "end", "label"} <= found.keys():
             return None
-        places = [row[found[use]].strip() for row in rows for use in ("start", "end")]
-        if not all(not place or place.removesuffix(".0").isdecimal() for place in places):
+        places = [whole(row[found[use]]) for row in rows for use in ("start", "end")]
+        if not all(not place or place.isdecimal() for place in places):
             return None
         return {use: column for use, column in found.items() if column != use or use == "id"}
 
@@ -182,12 +182,6 @@ def _grouped(
         last = None
         group.append((line, row))
     yield group, before, within
-
-
-def _whole(cell: str) -> int | None:
-    """The number in a cell, which pandas may write as `3.0`."""
-    number = cell.strip().removesuffix(".0")
-    return int(number) if number.isdecimal() else None
 
 
 def _is_of_texts(rows: Sequence[Mapping[Column, str]], column: Column, text: Column) -> bool:
