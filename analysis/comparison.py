@@ -11,8 +11,7 @@ from typing import Final
 
 import pandas as pd
 
-from analysis.cells import latest_cells, scores_by_arm
-from analysis.controls import Control
+from analysis.cells import Control, latest_cells, scores_by_arm
 from analysis.decisions import DecisionFacts
 from analysis.formats import ScoreFormat
 from analysis.frames import (
@@ -360,16 +359,12 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
     items. Arms with fewer than `FEW_SEEDS` seeds are never called significant, and do not count.
     """
     collapses = [Difference(Interval(0.0, num=FEW_SEEDS), arm.collapse_p) for arm in arms]
-    known = [(arm, difference) for arm in arms if (difference := arm.difference)]
-    here = _holm_of_compared([*(difference for _, difference in known), *collapses])
-    decisive = _holm_of_compared([*(arm.new_data or difference for arm, difference in known), *collapses])
-    made = {
-        arm.name: replace(arm, difference=on_these, new_data=on_new if arm.new_data else None)
-        for (arm, _), on_these, on_new in zip(known, here, decisive, strict=False)
-    }
+    none = Difference(Interval(math.nan), math.nan)  # of no seeds, so that it does not count
+    here = _holm_of_compared([*(arm.difference or none for arm in arms), *collapses])
+    decisive = _holm_of_compared([*(arm.decisive or none for arm in arms), *collapses])
     return [
-        replace(made.get(arm.name, arm), collapse_p=each.p)
-        for arm, each in zip(arms, decisive[len(known) :], strict=True)
+        replace(arm, difference=arm.difference and on_these, new_data=arm.new_data and on_new, collapse_p=each.p)
+        for arm, on_these, on_new, each in zip(arms, here, decisive, decisive[len(arms) :], strict=False)
     ]
 
 

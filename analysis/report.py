@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
@@ -61,7 +61,7 @@ _TABLES: Final[tuple[_MakeTables, ...]] = (
 )
 """THE list of tables, in the order of the report; each function returns no table if it does not apply."""
 
-_FIGURES: Final[tuple[Callable[[Findings], list[Figure]], ...]] = (
+_FIGURES: Final[tuple[Callable[[Findings], Iterator[Figure]], ...]] = (
     forests,
     ranks,
     score_by_budget,
@@ -155,8 +155,19 @@ class Report:
         contents |= {f"{table.name}.csv": table.csv() for table in self.unshown}
         contents |= {origin.file: origin.plan for origin in self.origins if origin.plan is not None}
         pictures = {f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
-        before = _listed(folder)
-        _check_replaced(folder, (*contents, *pictures), before)
+        names, before = (*contents, *pictures), _listed(folder)
+        # What a report has written in this very folder: a line of a changed checksum file must not delete another file.
+        # One that was changed since is the user's.
+        ours = {
+            name
+            for digest, name in before
+            if (file := folder / name).parent == folder and file.is_file() and _digest(file) == digest
+        }
+        if foreign := [name for name in names if name not in ours and (folder / name).exists()]:
+            raise InputError(
+                f"a report must not replace files that it has not written, or that were changed since, and {folder} "
+                f"has {', '.join(foreign)}: move them away, or choose another folder by --out"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         # All files are whole before the first one is replaced: a full disk leaves the previous report as it was.
         with tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as unfinished:
@@ -164,16 +175,12 @@ class Report:
                 (Path(unfinished) / name).write_text(content, encoding="utf-8")
             for name, figure in pictures.items():
                 figure.save(Path(unfinished) / name)
-            now = {(_digest(Path(unfinished) / name), name) for name in (*contents, *pictures)}
+            now = {(_digest(Path(unfinished) / name), name) for name in names}
             # Those of both reports, so that what a process leaves that is killed here is known to be of a report.
             _list(folder, before | now, Path(unfinished))
-            written = [(Path(unfinished) / name).replace(folder / name) for name in (*contents, *pictures)]
-            for digest, name in before:
-                stale = folder / name
-                # Each name must be a file of this very folder: a line of a changed checksum file must not delete
-                # another one. A file that was changed since is the user's.
-                if stale not in written and stale.parent == folder and _has(stale, digest):
-                    stale.unlink()
+            written = [(Path(unfinished) / name).replace(folder / name) for name in names]
+            for name in ours - {*names}:
+                (folder / name).unlink(missing_ok=True)
             _list(folder, now, Path(unfinished))
         return written
 
@@ -194,28 +201,6 @@ def _list(folder: Path, files: Set[tuple[str, str]], unfinished: Path) -> None:
     lines = sorted(f"{digest}  {name}\n" for digest, name in files)
     (unfinished / _CHECKSUMS).write_text("".join(lines), encoding="utf-8")
     (unfinished / _CHECKSUMS).replace(folder / _CHECKSUMS)
-
-
-def _check_replaced(folder: Path, names: Sequence[str], listed: Set[tuple[str, str]]) -> None:
-    """Check that a report replaces only files that a report has written: all others are the user's.
-
-    Raises:
-        InputError: It would replace others.
-    """
-    foreign = [
-        name
-        for name in names
-        if (folder / name).exists() and not any(each == name and _has(folder / name, digest) for digest, each in listed)
-    ]
-    if foreign:
-        raise InputError(
-            f"a report must not replace files that it has not written, or that were changed since, and {folder} has "
-            f"{', '.join(foreign)}: move them away, or choose another folder by --out"
-        )
-
-
-def _has(file: Path, digest: str) -> bool:
-    return file.is_file() and _digest(file) == digest
 
 
 def _digest(file: Path) -> str:

@@ -211,11 +211,6 @@ def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Loo
     return looks if baseline is None else looks | {baseline: Look(QUIET, "d")}
 
 
-def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
-    """Label the axis of a score in the format of the tables: shares as percent."""
-    label_in(ScoreFormat.of(metric, values), axis, metric)
-
-
 def label_in(score_format: ScoreFormat, axis: Axis, metric: str) -> None:
     """Label the axis of scores, or of their differences, in the format of the scores."""
     from matplotlib.ticker import PercentFormatter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -50,7 +50,7 @@ class _ScoreByNumber(Figure):
         number: The label of the axis of numbers, which is logarithmic for ratios.
         text: The caption.
         baseline: The name whose lines are grey; None without one.
-        is_gain: Whether the scores are differences to the baseline.
+        sign: `+` where the scores are differences to the baseline.
         marked: A number to mark by a vertical line.
     """
 
@@ -59,7 +59,7 @@ class _ScoreByNumber(Figure):
     panels: tuple[_Panel, ...]
     baseline: str | None = None
     is_log: bool = False
-    is_gain: bool = False
+    sign: str = ""
     marked: int | None = None
 
     @property
@@ -80,14 +80,10 @@ class _ScoreByNumber(Figure):
     def alt(self) -> str:
         panels = []
         for panel in self.panels:
-            show = partial(panel.score_format.show, sign=self._sign)
+            show = partial(panel.score_format.show, sign=self.sign)
             lines = (f"{line.name} from {show(line.y[0])} to {show(line.y[-1])}" for line in panel.lines)
             panels.append(f"{panel.name}: {', '.join(lines)}" if panel.name else ", ".join(lines))
         return f"{self.title}. {'; '.join(panels)}."
-
-    @property
-    def _sign(self) -> str:
-        return "+" if self.is_gain else ""
 
     def draw(self, canvas: Canvas) -> None:
         lines = [line for panel in self.panels for line in panel.lines]
@@ -97,7 +93,7 @@ class _ScoreByNumber(Figure):
         offsets = _side_by_side([math.log10(x) for x in numbers] if self.is_log else numbers, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
         for axes, panel in zip(every, self.panels, strict=True):
-            if self.is_gain:
+            if self.sign:
                 axes.axhline(0, color=QUIET, linewidth=0.8)
             if self.marked is not None:
                 axes.axvline(self.marked, color=QUIET, linewidth=0.8, linestyle=":")
@@ -123,7 +119,7 @@ class _ScoreByNumber(Figure):
         axes.errorbar(x_N, line.y, line.errors, color=look.color, marker=look.marker, label=line.name, **widths)
         for number, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
             (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
-            shown = score_format.show_interval(Interval(y, low, high, 0), self._sign)
+            shown = score_format.show_interval(Interval(y, low, high, 0), self.sign)
             on_hover(spot, f"{line.name}, {number:g} {self.number.split(' ', 1)[0]}: {shown}")
 
 
@@ -138,9 +134,8 @@ def _side_by_side(places: Sequence[float], names: Sequence[str]) -> dict[str, fl
 _RATIO = "negatives for each positive in the training split"
 
 
-def score_by_ratio(findings: Findings) -> list[Figure]:
+def score_by_ratio(findings: Findings) -> Iterator[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    figures: list[Figure] = []
     for name, of in named("score_by_ratio", by_ratio(findings)):
         panels = tuple(
             _Panel(
@@ -164,13 +159,11 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
             + (f" Dotted: the {CONSTANT}." if has_constant else "")
         )
         title = f"Score against imbalance{on_place(of.place)}"
-        figures.append(_ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True))
-    return figures
+        yield _ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True)
 
 
-def gain_by_ratio(findings: Findings) -> list[Figure]:
+def gain_by_ratio(findings: Findings) -> Iterator[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    figures: list[Figure] = []
     for name, of in named("gain_by_ratio", by_ratio(findings)):
         gain = f"minus that of {of.baseline}"
         if catalogue.metric(of.metric).is_minimised:
@@ -182,8 +175,7 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
         )
         title = f"Gain against imbalance{on_place(of.place)}"
         if panels := _gains(of):
-            figures.append(_ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True, is_gain=True))
-    return figures
+            yield _ScoreByNumber(name, title, _RATIO, text, panels, of.baseline, is_log=True, sign="+")
 
 
 def _gains(of: ByRatio) -> tuple[_Panel, ...]:
@@ -205,9 +197,8 @@ def _gains(of: ByRatio) -> tuple[_Panel, ...]:
     )
 
 
-def score_by_budget(findings: Findings) -> list[Figure]:
+def score_by_budget(findings: Findings) -> Iterator[Figure]:
     """For each data set and encoder of a study of drawn settings."""
-    figures: list[Figure] = []
     studied = [each for each in at_budget(findings) if each.arms and each.num_draws > 1]
     for name, each in named("score_by_budget", studied):
         lines = [Line.through(arm.name, dict(enumerate(arm.scores, start=1))) for arm in each.arms]
@@ -221,13 +212,11 @@ def score_by_budget(findings: Findings) -> list[Figure]:
         )
         panel = _Panel("", each.metric, each.score_format, tuple(lines))
         title, number = f"Score by tuning budget{on_place(each.place)}", "settings tried (the best by dev counts)"
-        figures.append(_ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget))
-    return figures
+        yield _ScoreByNumber(name, title, number, text, (panel,), each.baseline, marked=each.budget)
 
 
-def tversky_alpha(findings: Findings) -> list[Figure]:
+def tversky_alpha(findings: Findings) -> Iterator[Figure]:
     """For a study whose arms differ in the alpha of the Tversky loss, with a panel for each scope of the loss."""
-    figures: list[Figure] = []
     for name, compared in named("tversky_alpha", comparisons(findings)):
         alphas, betas, scopes = (
             param_values(compared.cells, f"loss.tversky.{path}") for path in ("alpha", "beta", "scope")
@@ -252,8 +241,7 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
         )
         if panels:
             title = f"Tversky's alpha{on_place(compared.place)}"
-            figures.append(_ScoreByNumber(name, title, "alpha", text, tuple(panels)))
-    return figures
+            yield _ScoreByNumber(name, title, "alpha", text, tuple(panels))
 
 
 def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:

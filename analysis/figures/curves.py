@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -10,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.comparison import comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score, panels_of, shown_name
-from analysis.formats import named, on_place
+from analysis.figures.base import COLORS, QUIET, Figure, Line, label_in, panels_of, shown_name
+from analysis.formats import ScoreFormat, named, on_place
 from analysis.frames import Findings, decisive_metric, drawn_losses, of_kind, tag_values
 from dice_ray.metrics.catalogue import gain
 from dice_ray.tracking import schema
@@ -60,7 +61,7 @@ class _TrainingCurves(Figure):
         for axes, panel in zip(every, self.panels, strict=True):
             self._draw(axes, panel)
         scores = [y for panel in self.panels for run in panel.runs for y in run.y]
-        label_score(every[0].yaxis, self.metric, scores)
+        label_in(ScoreFormat.of(self.metric, scores), every[0].yaxis, self.metric)
         canvas.supylabel(every[0].get_ylabel(), fontsize=8)
         every[0].set_ylabel("")
         canvas.supxlabel("step", fontsize=8)
@@ -79,28 +80,20 @@ class _TrainingCurves(Figure):
         axes.xaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
 
 
-def training_curves(findings: Findings) -> list[Figure]:
+def training_curves(findings: Findings) -> Iterator[Figure]:
     """The curves of a study, a sweep or runs trained alone, if a run was evaluated more than once."""
     if len(findings.cells):
-        return [
-            figure
-            for name, compared in named(_NAME, comparisons(findings))
+        for name, compared in named(_NAME, comparisons(findings)):
+            cells = compared.cells
             # A study compares on test, which a run is scored on once: its curve is that of the metric on dev.
-            for metric in [decisive_metric(compared.cells, compared.metric)]
-            for figure in _curves(
-                name, findings, compared.cells, compared.cells["arm"], metric, compared.place, compared.baseline
-            )
-        ]
-    trials = findings.trials
-    if len(trials):
-        return _curves(_NAME, findings, trials, drawn_losses(trials), findings.metric)
-    runs = of_kind(findings.frame, "run").tail(12)
-    groups = list(runs.groupby(tag_values(runs, schema.METRIC), sort=False))
-    return [
-        figure
-        for name, (metric, group) in named(_NAME, groups)
-        for figure in _curves(name, findings, group, group["id"], str(metric))
-    ]
+            metric = decisive_metric(cells, compared.metric)
+            yield from _curves(name, findings, cells, cells["arm"], metric, compared.place, compared.baseline)
+    elif len(trials := findings.trials):
+        yield from _curves(_NAME, findings, trials, drawn_losses(trials), findings.metric)
+    else:
+        runs = of_kind(findings.frame, "run").tail(12)
+        for name, (metric, group) in named(_NAME, [*runs.groupby(tag_values(runs, schema.METRIC), sort=False)]):
+            yield from _curves(name, findings, group, group["id"], str(metric))
 
 
 def _curves(
@@ -111,11 +104,11 @@ def _curves(
     metric: str,
     place: str = "",
     baseline: str | None = None,
-) -> list[Figure]:
+) -> Iterator[Figure]:
     curves = findings.curves
     points = curves[(curves["metric"] == metric) & curves["id"].isin(runs["id"])]
     if points.empty or points.groupby("id").size().max() < 2:
-        return []
+        return
     panel_of = dict(zip(runs["id"], panels_of_runs, strict=True))
     panels = [
         _panel(str(panel), group, metric, has_mean=baseline is not None)
@@ -123,7 +116,7 @@ def _curves(
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
     first = panels[0] if panels[0].name == baseline else None
-    return [_TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)]
+    yield _TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)
 
 
 def _panel(name: str, points: pd.DataFrame, metric: str, *, has_mean: bool) -> _CurvePanel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -95,17 +95,15 @@ class _Forest(Figure):
         return f"{arm.name} {show.show_interval(difference.interval, '+')}{new_data}"
 
 
-def forests(findings: Findings) -> list[Figure]:
+def forests(findings: Findings) -> Iterator[Figure]:
     """For each data set, encoder and variant of a study with two arms or more."""
-    figures: list[Figure] = []
     for name, compared in named("forest", comparisons(findings)):
         rows = [(arm, of) for arm in compared.primary if (of := arm.difference) and of.interval.num]
         if rows:
             rows.sort(key=lambda row: -gain(compared.metric, row[1].interval.mean))
             of_what = ", of the settings found by one search for each arm" if compared.is_one_search else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
-            figures.append(_Forest(name, title, compared, tuple(rows)))
-    return figures
+            yield _Forest(name, title, compared, tuple(rows))
 
 
 _LABELS = 0.5
@@ -187,18 +185,18 @@ class _Ranks(Figure):
         axes.spines["top"].set_bounds(1, num)
 
 
-def ranks(findings: Findings) -> list[Figure]:
+def ranks(findings: Findings) -> Iterator[Figure]:
     """For a study on several data sets."""
     return ranks_of(comparisons(findings))
 
 
-def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
+def ranks_of(compared: Sequence[Comparison]) -> Iterator[Figure]:
     """For comparisons on so many data sets that the best arm could be told apart from the worst one.
 
     Not where a data set is compared by several metrics.
     """
     if not has_one_metric_each(compared):
-        return []
+        return
     means = pd.DataFrame(
         [
             {"comparison": number, "arm": arm.arm, "mean": gain(each.metric, arm.score.mean)}
@@ -209,7 +207,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
     )
     by_comparison = means.pivot_table("mean", "comparison", "arm", sort=False, dropna=False).dropna(how="all")
     if by_comparison.empty:
-        return []
+        return
     # Without its score on a hard variant, an arm would have the mean of the easy ones. Variants on which every arm
     # failed are left out for all arms.
     data = {number: place_of(each.cells, schema.DATA).iloc[0] for number, each in enumerate(compared)}
@@ -217,12 +215,12 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
     ranked = by_data.rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
     critical = _critical_difference(len(ranked), len(by_data))
     if not critical <= len(ranked) - 1:
-        return []
+        return
     missing = tuple(str(arm) for arm in by_comparison if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
     first, *others = {each.where_scored for each in compared}
     at_threshold = "" if others else first
-    return [_Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)]
+    yield _Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)
 
 
 def _critical_difference(num_arms: int, num_data_sets: int) -> float:

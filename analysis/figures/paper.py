@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -45,37 +45,29 @@ class _Figure1(Figure):
 
 def figure_1() -> _Figure1:
     """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each for one item."""
-    from dice_ray.losses import (  # importing torch takes seconds, and most reports do not have this figure
-        DiceConfig,
-        DiceLoss,
-        FocalConfig,
-        FocalLoss,
-        SelfAdjustingDiceConfig,
-        SelfAdjustingDiceLoss,
-        TverskyConfig,
-        TverskyLoss,
-    )
+    from dice_ray import losses as known  # importing torch takes seconds, and most reports do not have this figure
 
     others = [
-        ("FL (gamma 2)", FocalLoss(FocalConfig(), "sigmoid")),
-        ("DL", DiceLoss(DiceConfig(scope="example", gamma=1), "sigmoid")),
-        ("TL (alpha .5)", TverskyLoss(TverskyConfig(scope="example", gamma=1), "sigmoid")),
+        ("FL (gamma 2)", known.FocalLoss(known.FocalConfig(), "sigmoid")),
+        ("DL", known.DiceLoss(known.DiceConfig(scope="example", gamma=1), "sigmoid")),
+        ("TL (alpha .5)", known.TverskyLoss(known.TverskyConfig(scope="example", gamma=1), "sigmoid")),
     ]
-    dsc = SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
+    dsc = known.SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
     stopped = dsc.model_copy(update={"decay_gradient": "stopped"})
     shared = tuple(_derivative(name, loss) for name, loss in others)
     return _Figure1(
         "figure_1",
         "The paper's Figure 1 and its correction",
-        (*shared, _derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"))),
-        (*shared, _derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"))),
+        (*shared, _derivative("DSC", known.SelfAdjustingDiceLoss(dsc, "sigmoid"))),
+        (*shared, _derivative("DSC, stopped", known.SelfAdjustingDiceLoss(stopped, "sigmoid"))),
     )
 
 
-def signs_of_dsc(findings: Findings) -> list[Figure]:
+def signs_of_dsc(findings: Findings) -> Iterator[Figure]:
     """Figure 1, for studies on a data set of the paper that trained the self-adjusting dice loss."""
     has_dsc = (losses(findings.frame) == "self_adjusting_dice").any()
-    return [figure_1()] if has_dsc and on_paper_data(findings) else []
+    if has_dsc and on_paper_data(findings):
+        yield figure_1()
 
 
 def _derivative(name: str, loss: Loss) -> Line:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -95,9 +96,8 @@ class _PrecisionRecallCurves(Figure):
         legend_beside(canvas)
 
 
-def pr_curves(findings: Findings) -> list[Figure]:
+def pr_curves(findings: Findings) -> Iterator[Figure]:
     """For each data set, encoder and variant of a study of two classes that stores the probabilities of its items."""
-    figures: list[Figure] = []
     for name, compared in named("pr_curves", comparisons(findings)):
         areas = unfailed(compared.cells, schema.sibling(compared.metric, "pr_auc")).dropna()
         curves, shares = [], []
@@ -108,8 +108,7 @@ def pr_curves(findings: Findings) -> list[Figure]:
             curves.sort(key=lambda curve: -curve.pr_auc)
             title = f"Precision-recall curves{on_place(compared.place)}"
             share = float(np.mean(shares))
-            figures.append(_PrecisionRecallCurves(name, title, compared.baseline, tuple(curves), share))
-    return figures
+            yield _PrecisionRecallCurves(name, title, compared.baseline, tuple(curves), share)
 
 
 def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> _ArmCurve:
@@ -244,16 +243,14 @@ class _Plane(Figure):
         legend_beside(canvas)
 
 
-def planes(findings: Findings) -> list[Figure]:
+def planes(findings: Findings) -> Iterator[Figure]:
     """For each data set, encoder and variant of a study that stores precision and recall."""
-    figures: list[Figure] = []
     for name, compared in named("precision_recall", comparisons(findings)):
         points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
         points = sorted(filter(_num_runs, points), key=lambda point: -point.precision)
         if any(point.seeds for point in points):
             title = f"Precision and recall{on_place(compared.place)}"
-            figures.append(_Plane(name, title, compared.baseline, tuple(points), compared.decision.untuned))
-    return figures
+            yield _Plane(name, title, compared.baseline, tuple(points), compared.decision.untuned)
 
 
 def _point(arm: str, cells: pd.DataFrame, metric: str) -> _ArmPoint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,9 +99,8 @@ def _error(line: Line) -> str:
     return PERCENT.show(float(np.mean(np.abs(np.subtract(line.x, line.y)))))
 
 
-def reliability(findings: Findings) -> list[Figure]:
+def reliability(findings: Findings) -> Iterator[Figure]:
     """For each data set, encoder and variant of a study of two classes that stores the probabilities of its items."""
-    figures: list[Figure] = []
     for name, compared in named("reliability", comparisons(findings)):
         tables = with_probabilities(compared, findings)
         arms = [arm.arm for arm in compared.primary if arm.arm in tables]
@@ -112,8 +111,7 @@ def reliability(findings: Findings) -> list[Figure]:
         )
         if drawn:
             title = f"Reliability of the probabilities{on_place(compared.place)}"
-            figures.append(_Reliability(name, title, drawn, len(arms) - len(drawn)))
-    return figures
+            yield _Reliability(name, title, drawn, len(arms) - len(drawn))
 
 
 def _bins(arm: str, tables: Sequence[pd.DataFrame], column: str) -> Line | None:

@@ -8,12 +8,12 @@ trials that were stopped early, and they set a style of their own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from analysis.figures.base import INK, Figure, Look, label_score, looks_of, on_hover, panels_of
+from analysis.figures.base import INK, Figure, Look, label_in, looks_of, on_hover, panels_of
 from analysis.figures.sweep import NUM_POINTS, ScoredTrial, scored_trials
 from analysis.formats import ScoreFormat
 from analysis.frames import Findings, has_objectives
@@ -74,7 +74,7 @@ class _Slices(Figure):
         looks = looks_of(trial.loss for trial in self.trials)
         for axes, setting in zip(every, self.settings, strict=True):
             self._draw(axes, setting, looks)
-        label_score(every[0].yaxis, self.metric, (trial.score for trial in self.trials))
+        label_in(ScoreFormat.of(self.metric, (trial.score for trial in self.trials)), every[0].yaxis, self.metric)
         canvas.supylabel(every[0].get_ylabel(), fontsize=8)
         every[0].set_ylabel("")
         if len(looks) > 1:
@@ -115,24 +115,24 @@ class _Slices(Figure):
         on_hover(axes.set_title(f"…{shown}" if above else shown, loc="left", fontsize=7), setting.path)
 
 
-def slices(findings: Findings) -> list[Figure]:
+def slices(findings: Findings) -> Iterator[Figure]:
     """The slices of a sweep with at least two scored trials and a setting of several values.
 
     None for a search for several objectives, of which no trial is the best one.
     """
     if len(findings.ranked) < 2 or has_objectives(findings.frame):
-        return []
+        return
     trials, metric = findings.trials, findings.metric
     by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     # The sort is stable: of settings that equally many trials searched, the first of the space.
     most = sorted(every, key=lambda setting: setting.values.count(None))[:_NUM_SETTINGS]
     if not most:
-        return []
+        return
     others = ", ".join(setting.path for setting in every if setting not in most)
     left_out = f" Left out, searched by fewer trials: {others}." if others else ""
     ranked, drawn = (by_id[id_] for id_ in findings.ranked), (setting for setting in every if setting in most)
-    return [_Slices("slices", "The score by each searched setting", metric, tuple(ranked), tuple(drawn), left_out)]
+    yield _Slices("slices", "The score by each searched setting", metric, tuple(ranked), tuple(drawn), left_out)
 
 
 def _positions(setting: Setting) -> list[float | None]:

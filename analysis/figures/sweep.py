@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.comparison import CONSTANT
-from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, legend_beside, legend_height, looks_of
+from analysis.figures.base import COLORS, INK, QUIET, Figure, label_in, legend_beside, legend_height, looks_of
+from analysis.formats import ScoreFormat
 from analysis.frames import Findings, constant, drawn_losses, has_objectives, scores, states
 from analysis.sweep import LEAST_TRIALS, LossImportance, importances
 from dice_ray.metrics.catalogue import metric as known_metric
@@ -80,7 +82,7 @@ class _BestSoFar(Figure):
         if self.constant is not None:
             axes.axhline(self.constant, color=QUIET, lw=0.8, ls=":", label=CONSTANT)
         axes.set_xlabel("trial, in order of start")
-        label_score(axes.yaxis, self.metric, (trial.score for trial in self.trials))
+        label_in(ScoreFormat.of(self.metric, (trial.score for trial in self.trials)), axes.yaxis, self.metric)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         legend_beside(canvas)
 
@@ -91,17 +93,17 @@ def scored_trials(trials: pd.DataFrame, metric: str) -> list[ScoredTrial]:
     return [ScoredTrial(number, *row) for number, row in enumerate(rows, start=1)]
 
 
-def best_so_far(findings: Findings) -> list[Figure]:
+def best_so_far(findings: Findings) -> Iterator[Figure]:
     """The figure for a sweep with scored trials and one objective."""
     trials = findings.trials
     if trials.empty or has_objectives(findings.frame):
-        return []
+        return
     metric = findings.metric
     scored = tuple(trial for trial in scored_trials(trials, metric) if not math.isnan(trial.score))
     if not scored:
-        return []
+        return
     predictor = constant(trials, metric)
-    return [_BestSoFar("best_so_far", "The best so far", metric, scored, predictor.mean if predictor else None)]
+    yield _BestSoFar("best_so_far", "The best so far", metric, scored, predictor.mean if predictor else None)
 
 
 @dataclass(frozen=True)
@@ -143,11 +145,9 @@ class _Importance(Figure):
         panels[-1].set_xlabel("importance")
 
 
-def importance(findings: Findings) -> list[Figure]:
+def importance(findings: Findings) -> Iterator[Figure]:
     """The figure for a sweep with a loss that has enough trials."""
     branches, left_out = importances(findings.frame)
-    if not branches:
-        return []
-    return [
-        _Importance("importance", "Hyperparameter importance for each loss", tuple(branches), tuple(left_out.items()))
-    ]
+    if branches:
+        title = "Hyperparameter importance for each loss"
+        yield _Importance("importance", title, tuple(branches), tuple(left_out.items()))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import pandas as pd
 
@@ -45,42 +45,26 @@ def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
 
 
 def why_not_on_paper_data(findings: Findings) -> str:
-    """A sentence on why the paper's tables are left out of a study on data that seem to be the paper's; else empty."""
-    if on_paper_data(findings):
-        return ""
+    """A sentence on why the paper's tables are left out of a study on a part of the paper's data; else empty."""
     parts = dict.fromkeys(part for each in comparisons(findings) if (part := _missing_records(each, findings)))
-    if parts:
-        return f"The paper's tables are left out: {', '.join(parts)}."
-    names = [_only(tag_values(compared.cells, schema.DATA)) for compared in comparisons(findings)]
-    alike = dict.fromkeys(name for name in names if any(data in name for data in published_records()))
-    if not alike:
-        return ""
-    return (
-        f"The paper's tables are left out: no preset says that {', '.join(alike)} is the published data set, whole and "
-        "in its published split (tracking.published)."
-    )
+    return f"The paper's tables are left out: {', '.join(parts)}." if parts and not on_paper_data(findings) else ""
 
 
 def formulas(findings: Findings) -> list[ReportTable]:
     """Table 2: the formulas of the losses in a study."""
     if not on_paper_data(findings):
         return []
-    from dice_ray.losses import LossConfig  # which imports torch
-    from dice_ray.losses.base import LossBranch
+    from dice_ray.losses.table import rows  # which imports torch
 
     ran = set(losses(findings.cells).dropna())
-    union, *_ = get_args(LossConfig)
-    registered: list[type[LossBranch]] = [loss for loss in get_args(union) if loss.name in ran]
-    if not registered:
-        return []
     data = pd.DataFrame(
-        {
-            "loss": [loss.name for loss in registered],
-            "in the paper": [_SYMBOLS.get(loss.name, "") for loss in registered],
-            "formula (one class of one item)": [loss.formula for loss in registered],
-            "from": [loss.source for loss in registered],
-        }
+        {"loss": row.name, "in the paper": _SYMBOLS.get(row.name, "")}
+        | {"formula (one class of one item)": row.formula, "from": row.source}
+        for row in rows()
+        if row.name in ran
     )
+    if data.empty:
+        return []
     note = "p is the probability of the class, y whether it is the item's. Equations are the paper's."
     title = "Paper, Table 2: the losses of this study and their formulas"
     return [ReportTable("paper_table_2", title, data, data, (note,))]

@@ -100,10 +100,6 @@ class ArmScores:
         difference = over_seeds_and_items(mine, its, self.looks_with(other), bound=high - low)
         return replace(difference, lower_is_better=self.lower_is_better)
 
-    def decisive(self, other: ArmScores) -> Difference:
-        """The difference that claims rest on: on new data where that is known."""
-        return self.on_new_data(other) or self.minus(other)
-
     def shared_with(self, other: ArmScores) -> list[int]:
         """The seeds with a score of both, up to the last look that both have reached."""
         shared, looks = sorted(self.scores.keys() & other.scores.keys()), self.looks_with(other)
@@ -137,6 +133,7 @@ def best_arm(rows: Sequence[ArmScores]) -> BestArm | None:
     leads = {row.name: {other.name: row.minus(other).gain.mean for other in rows if other is not row} for row in rows}
     first = max(rows, key=lambda row: min(leads[row.name].values()))
     others = sorted((row for row in rows if row is not first), key=lambda row: leads[first.name][row.name])
-    differences = holm_of([first.decisive(other) for other in others])
+    # On new data where that is known.
+    differences = holm_of([first.on_new_data(other) or first.minus(other) for other in others])
     wins = all(each.is_ahead for each in differences)
     return BestArm(first.name, others[0].name, differences[0], wins)

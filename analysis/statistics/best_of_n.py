@@ -87,8 +87,7 @@ def crossed_errors(
     between_seeds = float(of_seeds_R.var(ddof=1))
     share = 1 / num_seeds + test_per_train
     seeds = max(between_seeds - rest / num, 0.0) * share
-    freedom = settings**2 / _effective(num, budget) + seeds**2 / (num_seeds - 1)
-    both = StandardError(math.sqrt(settings + seeds), (settings + seeds) ** 2 / freedom if freedom else math.inf)
+    both = StandardError.of_sum((settings, _effective(num, budget)), (seeds, num_seeds - 1))
     return both, StandardError(math.sqrt(between_seeds * share), num_seeds - 1)
 
 

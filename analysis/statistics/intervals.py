@@ -39,6 +39,13 @@ class StandardError:
     size: float
     freedom: float
 
+    @classmethod
+    def of_sum(cls, *variances: tuple[float, float]) -> StandardError:
+        """Of a sum of independent parts with these variances and degrees of freedom, by Satterthwaite."""
+        variance = sum(each for each, _ in variances)
+        rest = sum(each**2 / freedom for each, freedom in variances)
+        return cls(math.sqrt(variance), variance**2 / rest if rest else math.inf)
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -124,7 +131,7 @@ def t_interval(
     The interval of a share is that of the logit of the mean, with the delta method: it never leaves [0, 1], and covers
     the mean of skewed scores near 0 or 1 more often than an interval on the plain scale that is cut off there
     (`tests/benchmarks/uncertainty.py`). That of an MCC is the same for its place between -1 and 1, which is Fisher's z.
-    No method finds a chance to collapse that no seed shows: see `power.collapse_bound`.
+    No method finds a chance to collapse that no seed shows: see `over_seeds._of_collapse`.
 
     Args:
         scores: One for each seed.
@@ -202,7 +209,7 @@ def moderated(differences: Sequence[Difference]) -> list[Difference]:
     Nothing changes for fewer than four differences with `FEW_SEEDS` seeds, and for those at looks, whose levels hold
     for the t test alone.
     """
-    from scipy import special
+    from scipy import optimize, special
 
     known = [
         each
@@ -215,7 +222,10 @@ def moderated(differences: Sequence[Difference]) -> list[Difference]:
     variance = np.array([each.errors[-1].size ** 2 * each.interval.num for each in known])
     logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(logs.var(ddof=1) - special.polygamma(1, freedom / 2).mean())
-    prior_freedom = min(2 * _inverse_trigamma(excess) if excess > 0 else math.inf, float(freedom.min()))
+    prior_freedom = float(freedom.min())
+    if excess > special.polygamma(1, prior_freedom / 2):  # the spreads differ by so much that the prior has fewer
+        half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - excess, 1 / excess, prior_freedom / 2)
+        prior_freedom = 2 * half
     level = math.exp(float(logs.mean() + special.digamma(prior_freedom / 2)) - math.log(prior_freedom / 2))
     level = max(level, float(np.median(variance)))
     made = []
@@ -237,25 +247,12 @@ def moderated(differences: Sequence[Difference]) -> list[Difference]:
     return made
 
 
-def _inverse_trigamma(value: float) -> float:
-    """By Newton's method, as limma does; it converges from this start for all values."""
-    from scipy import special
-
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(special.polygamma(1, x))
-        x += trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
-    return x
-
-
 def _unpaired(
     values: Sequence[float], baseline: Sequence[float], test_per_train: float, bound: float, looks: Looks | None
 ) -> Difference:
     """Welch's test, as of the same arm with other seeds; over as many seeds as the smaller side has."""
     sides = [_standard_error(side, test_per_train) for side in (values, baseline)]
-    variance = sum(side.size**2 for side in sides)
-    freedom = sum(side.size**4 / side.freedom for side in sides)
-    error = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
+    error = StandardError.of_sum(*((side.size**2, side.freedom) for side in sides))
     mean = float(np.mean(values) - np.mean(baseline))
     return Difference.tested(mean, min(len(values), len(baseline)), (error,), bound, looks)
 

@@ -59,10 +59,7 @@ def over_seeds_and_items(
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
     of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline])), ddof=1))
-    variance = of_seeds + of_items
-    # Satterthwaite: one degree of freedom fewer than there are seeds, and than there are items.
-    freedom = of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1)
-    both = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
+    both = StandardError.of_sum((of_seeds, num_seeds - 1), (of_items, num_items - 1))
     # More variance can come with more degrees of freedom, and so with a narrower interval: hence the test over seeds
     # alone as well.
     return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), bound, looks)
@@ -188,13 +185,7 @@ def item_parts(
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
         # Up to rounding.
         if all(abs(float(_ratio(parts_I2.sum(0))) - scores[id_]) <= 1e-6 for id_, parts_I2 in parts.items()):
-            return ItemParts(parts if documents is None else {id_: _summed(of, documents) for id_, of in parts.items()})
+            if documents is not None:
+                parts = {id_: pd.DataFrame(of).groupby(documents).sum().to_numpy() for id_, of in parts.items()}
+            return ItemParts(parts)
     return ItemParts({}, "the counts of the test items do not give the stored score")
-
-
-def _summed(parts_I2: NDArray[np.floating], documents: NDArray[np.object_]) -> NDArray[np.floating]:
-    """The parts of each document."""
-    names, members = np.unique(documents, return_inverse=True)
-    parts_D2 = np.zeros((len(names), 2))
-    np.add.at(parts_D2, members, parts_I2)
-    return parts_D2

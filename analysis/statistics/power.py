@@ -1,4 +1,4 @@
-"""What a number of seeds can show: the smallest visible difference, the seeds to plan for, the chance to collapse."""
+"""What a number of seeds can show: the smallest visible difference, and the seeds to plan for."""
 
 from __future__ import annotations
 
@@ -127,18 +127,3 @@ def expected_runs(looks: Sequence[int], num_arms: int, lead: float) -> float:
         if share < 1:
             is_open_DA &= special.ndtr((t_DA / math.sqrt(share) - last) / math.sqrt(1 - share)) >= _FUTILE
     return runs
-
-
-def collapse_bound(num_collapsed: int, num_runs: int) -> float:
-    """The upper bound of the chance to collapse: one-sided, exact (Clopper and Pearson 1934), at the level 1 - `ALPHA`.
-
-    1 without a run, or if all collapsed.
-
-    >>> round(collapse_bound(0, 10), 3)
-    0.259
-    """
-    if num_collapsed == num_runs:
-        return 1.0
-    from scipy import special
-
-    return float(special.betaincinv(num_collapsed + 1, num_runs - num_collapsed, 1 - ALPHA))

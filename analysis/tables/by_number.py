@@ -120,10 +120,6 @@ def _variance_table(name: str, of: AtBudget) -> ReportTable:
     return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))
 
 
-_WORSE: Final = " (worse)"
-"""In words, because bold marks what is better, and grey what is not significantly different, in the other tables."""
-
-
 def scores_by_ratio(findings: Findings) -> list[ReportTable]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
     return [_ratio_table(name, of) for name, of in named("scores_by_ratio", by_ratio(findings))]
@@ -133,24 +129,24 @@ def _ratio_table(name: str, of: ByRatio) -> ReportTable:
     rows: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
+    headings = {ratio: f"1:{ratio:g}" for ratio in of.comparisons}
     for reading in of.readings:
         score_format = reading.score_format
         what = reading.name if reading.name in (PR_AUC, of.metric) else f"{of.metric}, {reading.name}"
         for arm, scores in reading.scores.items():
-            found = {ratio: reading.significantly.get((arm, ratio)) for ratio in scores}
-            marks |= {(len(shown), _heading(ratio)): "bold" for ratio in scores if found[ratio] == "better"}
-            rows += [
-                {"score": what, "arm": arm, "negatives": ratio}
-                | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
-                | {"significantly": found[ratio]}
-                for ratio, score in scores.items()
-            ]
-            known = {
-                ratio: score_format.show_interval(score) + _WORSE * (found[ratio] == "worse")
-                for ratio, score in scores.items()
-            }
-            by_heading = {_heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
-            shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
+            cells = dict.fromkeys(headings.values(), "")
+            for ratio, score in scores.items():
+                found = reading.significantly.get((arm, ratio))
+                if found == "better":
+                    marks[len(shown), headings[ratio]] = "bold"
+                # In words: grey, in the other tables, is what is not significantly different.
+                cells[headings[ratio]] = score_format.show_interval(score) + " (worse)" * (found == "worse")
+                rows.append(
+                    {"score": what, "arm": arm, "negatives": ratio}
+                    | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
+                    | {"significantly": found}
+                )
+            shown.append({"score": score_format.heading(what), "arm": arm, **cells})
     data = pd.DataFrame(rows).astype({"seeds": "Int64"})
     where = ", scored in the same way" if of.plain != of.metric else ""
     return ReportTable(
@@ -167,8 +163,3 @@ def _ratio_table(name: str, of: ByRatio) -> ReportTable:
         ),
         marks,
     )
-
-
-def _heading(ratio: float) -> str:
-    """The heading of a ratio, such as `1:30`."""
-    return f"1:{ratio:g}"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from analysis.budget import ArmAtBudget, AtBudget
@@ -19,14 +18,6 @@ from dice_ray.errors import counted
 _COVERED: Final = "seeds and the draw of the search"
 _NOT_COVERED: Final = "other test items, other data sets, other search spaces"
 _SAME_SETTINGS: Final = "all arms have the same settings"
-
-
-@dataclass(frozen=True)
-class _MoreSettings(MoreSeeds):
-    """The drawn settings that would answer the question, each with a seed of its own."""
-
-    def words(self, command: str) -> list[str]:
-        return [*shlex.split(command), "--settings", str(self.num)]
 
 
 def equal_budget(study: AtBudget) -> Verdict:
@@ -69,13 +60,13 @@ def _to_settle(study: AtBudget) -> tuple[MoreSeeds | None, str]:
     """The runs that would answer an open question, or in words where no command asks for them."""
     if study.outcome == "too_few":
         if not study.is_crossed:
-            return _MoreSettings(study.settings_needed), ""
+            return MoreSeeds(study.settings_needed, option="--settings"), ""
         if study.num_draws >= study.settings_needed:
             return MoreSeeds(FEW_SEEDS), ""
         needed = f"{study.settings_needed} settings and {FEW_SEEDS} seeds or more"
         return None, f"the same study with {'more settings' if _is_open_design(study) else needed}"
     is_open = study.outcome == "no_difference" and not study.is_crossed
-    return _MoreSettings(2 * study.num_draws) if is_open else None, ""
+    return MoreSeeds(2 * study.num_draws, option="--settings") if is_open else None, ""
 
 
 def _is_open_design(study: AtBudget) -> bool:

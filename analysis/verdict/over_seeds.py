@@ -10,7 +10,7 @@ from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.frames import tag_values
 from analysis.statistics.best_arm import arm_of
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS
-from analysis.statistics.power import collapse_bound, smallest_visible, visible_on_items
+from analysis.statistics.power import smallest_visible, visible_on_items
 from analysis.verdict.base import Verdict
 from analysis.verdict.decision import Decision, flaw, is_useful, open_arms
 from dice_ray.errors import counted
@@ -95,7 +95,7 @@ def _headline(made: Decision) -> str:
         return f"Not tested: the same difference from {baseline} with each seed, {_with_gains(made, constant)}{worse}."
     if made.outcome == "settled" and (equal := made.standing("equal")):
         every = "No arm matters: all are" if not worse else f"No better arm: {_names(equal)}"
-        return f"{every} equal to {baseline} within {_care_in_words(comparison)}{worse}."
+        return f"{every} equal to {baseline} within {comparison.declared.care:g}{worse}."
     if made.outcome == "flawed":
         flaws = "; ".join(f"{_with_gains(made, [arm])}, but {flaw(arm, comparison)}" for arm in made.standing("better"))
         return f"No arm can be recommended: {flaws}{worse}."
@@ -147,11 +147,11 @@ def _sentences(made: Decision) -> Iterator[str]:
     if care := comparison.care:
         better = made.standing("better")
         if barely := [arm for arm in better if not (arm.decisive and arm.decisive.gain.low > care)]:
-            yield f"Better, but not shown to be by more than {_care_in_words(comparison)}: {_names(barely)}."
+            yield f"Better, but not shown to be by more than {comparison.declared.care:g}: {_names(barely)}."
         if no_worse := made.standing("no_worse"):
-            yield f"No worse than {baseline} by more than {_care_in_words(comparison)}: {_names(no_worse)}."
+            yield f"No worse than {baseline} by more than {comparison.declared.care:g}: {_names(no_worse)}."
     if equal := made.standing("equal") if made.outcome != "settled" else []:
-        yield f"Equal to {baseline} within {_care_in_words(comparison)}: {_names(equal)}."
+        yield f"Equal to {baseline} within {comparison.declared.care:g}: {_names(equal)}."
     here = [arm for arm in comparison.primary if arm.new_data and arm.difference and arm.difference.is_significant]
     if alone := [arm for arm in here if arm.new_data and not arm.new_data.is_significant]:
         yield f"On these test items only, not on new data, different from {baseline}: {_names(alone)}."
@@ -231,7 +231,7 @@ def _of_collapse(made: Decision) -> Iterator[str]:
         elif arm.collapsed:
             yield f"{arm.name} collapsed in {arm.collapsed} of {runs}{p}; differences are of the others."
         elif arm in made.recommended or (arm.arm == comparison.baseline and p):
-            bound = 100 * collapse_bound(0, arm.score.num)
+            bound = 100 * (1 - ALPHA ** (1 / arm.score.num))  # exact, one-sided (Clopper and Pearson 1934)
             yield f"{arm.name} collapsed in none of {runs}: a chance of up to {bound:.0f} % is not excluded."
 
 
@@ -250,7 +250,7 @@ def _arm_to_use(made: Decision) -> str:
     if made.outcome == "untested":
         return f"not known: {_names(made.standing('untested'))} cannot be tested"
     if made.outcome == "settled" and not made.standing("worse"):
-        return f"{row.name}, or whichever is cheaper: they are equal within {_care_in_words(comparison)}"
+        return f"{row.name}, or whichever is cheaper: they are equal within {comparison.declared.care:g}"
     reason = "can be recommended instead" if made.outcome == "flawed" else "is shown to be better"
     runs = counted(row.score.num, "run")
     caution = f"; but {row.collapsed} of its {runs} predict one class only" if row.collapsed else ""
@@ -280,15 +280,11 @@ def _with_gains(made: Decision, rows: Sequence[Arm]) -> str:
     return ", ".join(texts)
 
 
-def _care_in_words(comparison: Comparison) -> str:
-    return f"{comparison.declared.care:g}"
-
-
 def _care(made: Decision) -> str:
     """The smallest difference that matters, or what may be one."""
     comparison = made.comparison
     if comparison.care:
-        return f"differences of more than {_care_in_words(comparison)} (declared)"
+        return f"differences of more than {comparison.declared.care:g} (declared)"
     score = comparison.reference.score
     half = (score.high - score.low) / 2 if made.standings else math.nan
     if math.isnan(half) or comparison.declared.compared_by:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final, Literal, Self, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from analysis.comparison import comparisons
 from analysis.frames import Findings
@@ -34,95 +34,84 @@ class Ruling:
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Requirement:
-    """What must be shown; on several data sets, on each of them.
+def ruling(findings: Findings, requirement: str) -> Ruling:
+    """Whether a requirement is met; on several data sets, on each of them.
 
-    Attributes:
-        margin: In points of the metric; None for what the study declared to matter.
+    Args:
+        findings: The study or comparison.
+        requirement: `better`, `different`, or `not-worse:0.5` with a margin in points of the metric; without one it is
+            what the study declared to matter.
+
+    Raises:
+        InputError: There is no such requirement, or the experiment has no arms that can be asked this.
     """
+    kind, margin = _parsed(requirement)
+    made, compared = verdicts(findings), comparisons(findings)
+    if not made:
+        raise InputError("a requirement must be of a study or a comparison, and this experiment compares no arms")
+    if kind != "better" and not compared:
+        raise InputError(f"a study of drawn settings can be required to be better alone, got {kind}")
+    if kind == "not-worse" and not (margin or compared[0].declared.care):
+        raise InputError("not-worse must have a margin, as not-worse:0.5, where the study declared none by --care")
+    decisions: list[Decision | None] = [*map(decide, compared)]
+    decisions = decisions or [None] * len(made)  # of drawn settings
+    found: list[_Answer] = []
+    sentences = []
+    for verdict, decision in zip(made, decisions, strict=True):
+        answer, why = _answer(kind, margin, verdict, decision)
+        found.append(answer)
+        sentences.append((f"On {verdict.place}: " if len(made) > 1 else "") + f"{kind}: {answer}. {why}")
+    worst: _Answer = "no" if "no" in found else "cannot say" if "cannot say" in found else "yes"
+    return Ruling(_STATUS[worst], tuple(sentences))
 
-    kind: Literal["better", "not-worse", "different"]
-    margin: float | None = None
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """The requirement of a text, as `not-worse:0.5`.
+def _parsed(text: str) -> tuple[str, float | None]:
+    """The kind of a requirement and its margin, if it has one."""
+    kind, colon, margin = text.partition(":")
+    try:
+        size = float(margin) if colon else None
+    except ValueError:
+        size = math.nan
+    if text not in ("better", "different") and (kind != "not-worse" or not (size is None or 0 < size < math.inf)):
+        raise InputError(
+            "a requirement must be better, different, not-worse or not-worse:MARGIN, with a margin above 0 in "
+            f"points of the metric, got {text!r}"
+        )
+    return kind, size
 
-        Raises:
-            InputError: It is none.
-        """
-        if text == "better":
-            return cls("better")
-        if text == "different":
-            return cls("different")
-        kind, colon, margin = text.partition(":")
-        try:
-            size = float(margin) if colon else None
-        except ValueError:
-            size = math.nan
-        if kind != "not-worse" or (size is not None and not 0 < size < math.inf):
-            raise InputError(
-                "a requirement must be better, different, not-worse or not-worse:MARGIN, with a margin above 0 in "
-                f"points of the metric, got {text!r}"
-            )
-        return cls("not-worse", size)
 
-    def ruling(self, findings: Findings) -> Ruling:
-        """Whether it is met on each place.
+def _answer(kind: str, margin: float | None, verdict: Verdict, decision: Decision | None) -> tuple[_Answer, str]:
+    """The answer on one place, and the sentence that decides."""
+    has_failed_control = decision is not None and decision.comparison.has_failed_control
+    if has_failed_control or (kind != "better" and verdict.outcome in _UNDECIDED):
+        return "cannot say", verdict.headline
+    if kind == "better" or decision is None:
+        return _BY_CARD.get(verdict.answer, "cannot say"), verdict.headline
+    if kind == "different":
+        is_shown = bool(decision.standing("better", "worse"))
+        return "yes" if is_shown else "cannot say" if verdict.outcome == "untested" else "no", verdict.headline
+    return _not_worse(margin, decision)
 
-        Raises:
-            InputError: The experiment has no arms, or none that can be asked this.
-        """
-        made, compared = verdicts(findings), comparisons(findings)
-        if not made:
-            raise InputError("a requirement must be of a study or a comparison, and this experiment compares no arms")
-        if self.kind != "better" and not compared:
-            raise InputError(f"a study of drawn settings can be required to be better alone, got {self.kind}")
-        if self.kind == "not-worse" and not (self.margin or compared[0].declared.care):
-            raise InputError("not-worse must have a margin, as not-worse:0.5, where the study declared none by --care")
-        decisions: list[Decision | None] = [*map(decide, compared)]
-        decisions = decisions or [None] * len(made)  # of drawn settings
-        found: list[_Answer] = []
-        sentences = []
-        for verdict, decision in zip(made, decisions, strict=True):
-            answer, why = self._answer(verdict, decision)
-            found.append(answer)
-            sentences.append((f"On {verdict.place}: " if len(made) > 1 else "") + f"{self.kind}: {answer}. {why}")
-        worst: _Answer = "no" if "no" in found else "cannot say" if "cannot say" in found else "yes"
-        return Ruling(_STATUS[worst], tuple(sentences))
 
-    def _answer(self, verdict: Verdict, decision: Decision | None) -> tuple[_Answer, str]:
-        """The answer on one place, and the sentence that decides."""
-        has_failed_control = decision is not None and decision.comparison.has_failed_control
-        if has_failed_control or (self.kind != "better" and verdict.outcome in _UNDECIDED):
-            return "cannot say", verdict.headline
-        if self.kind == "better" or decision is None:
-            return _BY_CARD.get(verdict.answer, "cannot say"), verdict.headline
-        if self.kind == "different":
-            is_shown = bool(decision.standing("better", "worse"))
-            return "yes" if is_shown else "cannot say" if verdict.outcome == "untested" else "no", verdict.headline
-        return self._not_worse(decision)
-
-    def _not_worse(self, made: Decision) -> tuple[_Answer, str]:
-        comparison = made.comparison
-        points = self.margin or comparison.declared.care
-        margin = points / (100 if comparison.score_format.percent else 1)
-        lowest = {arm.name: arm.decisive.gain.low if arm.decisive else math.nan for arm, _ in made.standings}
-        others = [arm for arm in comparison.primary if arm.arm != comparison.baseline]
-        if untested := [arm.name for arm in others if math.isnan(lowest.get(arm.name, math.nan))]:
-            return "cannot say", f"Not tested: {', '.join(untested)}."
-        if collapsing := [arm for arm in others if arm.collapses_more]:
-            counts = ", ".join(f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in collapsing)
-            return (
-                "no" if any(arm.collapse_p <= ALPHA for arm in collapsing) else "cannot say",
-                f"More runs than of {comparison.baseline} predict one class only, and differences are of the others: "
-                f"{counts}.",
-            )
-        show = comparison.score_format.show_difference
-        worse = [arm for arm in others if lowest[arm.name] <= -margin]
-        if not worse and (failing := [f"{arm.name} ({arm.failed})" for arm in others if arm.failed]):
-            return "cannot say", f"Runs have no score, and differences are of the others: {', '.join(failing)}."
-        listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
-        shown = "Not shown to be" if worse else "Each arm is shown to be"
-        return "no" if worse else "yes", f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}."
+def _not_worse(margin: float | None, made: Decision) -> tuple[_Answer, str]:
+    comparison = made.comparison
+    points = margin or comparison.declared.care
+    size = points / (100 if comparison.score_format.percent else 1)
+    lowest = {arm.name: arm.decisive.gain.low if arm.decisive else math.nan for arm, _ in made.standings}
+    others = [arm for arm in comparison.primary if arm.arm != comparison.baseline]
+    if untested := [arm.name for arm in others if math.isnan(lowest.get(arm.name, math.nan))]:
+        return "cannot say", f"Not tested: {', '.join(untested)}."
+    if collapsing := [arm for arm in others if arm.collapses_more]:
+        counts = ", ".join(f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in collapsing)
+        return (
+            "no" if any(arm.collapse_p <= ALPHA for arm in collapsing) else "cannot say",
+            f"More runs than of {comparison.baseline} predict one class only, and differences are of the others: "
+            f"{counts}.",
+        )
+    show = comparison.score_format.show_difference
+    worse = [arm for arm in others if lowest[arm.name] <= -size]
+    if not worse and (failing := [f"{arm.name} ({arm.failed})" for arm in others if arm.failed]):
+        return "cannot say", f"Runs have no score, and differences are of the others: {', '.join(failing)}."
+    listed = ", ".join(f"{arm.name} {show(arm.decisive.interval)}" for arm in worse or others if arm.decisive)
+    shown = "Not shown to be" if worse else "Each arm is shown to be"
+    return "no" if worse else "yes", f"{shown} less than {points:g} worse than {comparison.baseline}: {listed}."

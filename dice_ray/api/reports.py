@@ -175,12 +175,11 @@ def ruling(made: Report, requirement: str) -> Ruling:
     Raises:
         InputError: There is no such requirement, or it cannot be asked of this report.
     """
-    from analysis.verdict.requirement import Requirement
+    from analysis.verdict import requirement as required
 
-    required = Requirement.parse(requirement)
     if made.findings is None:
         raise InputError("a requirement must be of the report of one experiment, and this one is of several")
-    return required.ruling(made.findings)
+    return required.ruling(made.findings, requirement)
 
 
 def export_preset(sweep: str, out: Path | None = None) -> str:

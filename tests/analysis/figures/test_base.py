@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -40,7 +40,7 @@ def test_each_figure_is_drawn_the_same_each_time_and_described(make: Any, tmp_pa
 
 
 @pytest.mark.parametrize("make", [planes, score_by_ratio, gain_by_ratio, best_so_far])
-def test_a_legend_of_many_long_names_is_on_the_picture(make: Callable[[Findings], list[Figure]]) -> None:
+def test_a_legend_of_many_long_names_is_on_the_picture(make: Callable[[Findings], Iterator[Figure]]) -> None:
     """Finds names beyond the edge of the picture, and axes that long ones leave no room for."""
     names = [f"{number:02d}{'x' * 80}" for number in range(30)]
     cells = [
@@ -64,7 +64,7 @@ def test_a_legend_of_many_long_names_is_on_the_picture(make: Callable[[Findings]
 
 @pytest.mark.parametrize("make", [planes, forests])
 def test_a_picture_is_well_formed_whatever_a_name_holds(
-    make: Callable[[Findings], list[Figure]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    make: Callable[[Findings], Iterator[Figure]], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Finds a control character that is drawn, or in the comments of an SVG, which no browser then shows.
 

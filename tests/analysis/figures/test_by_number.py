@@ -68,9 +68,9 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
         tuple(each.low for each in of_table if each.num > 1),
         tuple(each.high for each in of_table if each.num > 1),
     ), "the figure and the table of a ratio show the same interval"
-    assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
-    assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []
-    assert gain_by_ratio(study([each for each in cells if each["arm"] == "plain"])) == []
+    assert [*gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1]))] == []
+    assert [*gain_by_ratio(study([cell("plain", 1, 0.5)]))] == []
+    assert [*gain_by_ratio(study([each for each in cells if each["arm"] == "plain"]))] == []
 
 
 def test_the_gain_at_tuned_thresholds_is_over_the_baseline_at_its_own() -> None:
@@ -124,7 +124,7 @@ def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -
     (figure,) = score_by_ratio(study(without))
     assert isinstance(figure, _ScoreByNumber)
     assert [panel.name for panel in figure.panels] == ["test/f1"]
-    assert not score_by_ratio(study(cells[:4]))
+    assert not [*score_by_ratio(study(cells[:4]))]
     assert not scores_by_ratio(study(cells[:4]))
 
 
@@ -201,7 +201,7 @@ def test_without_a_score_there_is_neither_table_nor_figure() -> None:
     failed = frame.assign(**{"state": "failed", "tags.data": "b"})
     cells = failed["kind"] == "cell"
     for make in (scores_by_ratio, score_by_ratio, gain_by_ratio):
-        assert make(Findings(failed)) == []
+        assert [*make(Findings(failed))] == []
         (part,) = make(Findings(pd.concat([frame, failed[cells]], ignore_index=True)))
         assert part.title.endswith(" on a")
     assert report(Findings(failed)).tables
@@ -266,8 +266,8 @@ def test_sets_that_share_a_ratio_are_not_drawn_by_ratio() -> None:
     """The last of them took the place of the others without a word."""
     cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 10) for arm in ("plain", "dice") for seed in (1, 2)]
     other = [each | {"tags.variant": "1:10 oversampled"} for each in cells if each[RATIO] == 10]
-    assert score_by_ratio(study(cells))
-    assert not score_by_ratio(study([*cells, *other]))
+    assert [*score_by_ratio(study(cells))]
+    assert not [*score_by_ratio(study([*cells, *other]))]
     assert not scores_by_ratio(study([*cells, *other]))
 
 
@@ -283,7 +283,7 @@ def test_each_arm_has_its_line_by_the_budget() -> None:
         assert line.low[:4] == tuple(score.low for score in arm.scores[:4])
     assert figure.alt.startswith("Score by tuning budget. dice from 67.47 to ")
     assert "constant" not in figure.alt + figure.caption
-    assert score_by_budget(study([cell("plain", 1, 0.5)])) == []
+    assert [*score_by_budget(study([cell("plain", 1, 0.5)]))] == []
     (figure,) = score_by_budget(Findings(frame.assign(**{"metrics.test/constant_f1": 0.25})))
     assert figure.alt.endswith(", constant predictor from 25.00 to 25.00.")
     assert figure.caption.endswith("and the constant predictor.")
@@ -300,10 +300,10 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
     few = [tversky(alpha, 1, "example", 0.5) for alpha in (0.1, 0.9)]
     (figure,) = tversky_alpha(study([*cells, *few, cell("plain", 1, 0.5)]))
     twins = [each | {"arm": f"{each['arm']} again", "metrics.test/precision": 0.9} for each in cells]
-    assert tversky_alpha(study([*cells, *twins])) == [], "two arms of one alpha: the second replaced the first"
+    assert [*tversky_alpha(study([*cells, *twins]))] == [], "two arms of one alpha: the second replaced the first"
     beta = "params.loss.tversky.beta"
     of_paper = [each | {beta: 1 - each[ALPHA]} for each in cells]
-    assert tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)])) == [figure]
+    assert [*tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)]))] == [figure]
     assert isinstance(figure, _ScoreByNumber)
     (panel,) = figure.panels
     assert panel.name == "scope: batch"
@@ -315,9 +315,9 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
     assert (f1.low[0], f1.high[0]) == pytest.approx(
         (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
     )
-    assert tversky_alpha(study(few)) == []
+    assert [*tversky_alpha(study(few))] == []
     running = [{name: value for name, value in each.items() if "metrics" not in name} for each in cells]
-    assert tversky_alpha(study(running)) == [], "no run has a score yet: the words of the figure ended in an IndexError"
+    assert [*tversky_alpha(study(running))] == [], "no run has a score yet: its words ended in an IndexError"
     own = [each | {"tags.test_per_train": "0.5"} for each in cells]
     (figure,) = tversky_alpha(study(own))
     assert isinstance(figure, _ScoreByNumber)

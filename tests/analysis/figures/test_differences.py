@@ -36,7 +36,7 @@ def test_each_arm_has_its_difference_once_with_the_intervals_of_the_table() -> N
     ]
     assert {arm for arm, _ in figure.rows} < {*comparisons(findings)[0].arms}
     assert all(arm.is_primary for arm, _ in figure.rows)
-    assert not forests(study(cells()[:5]))
+    assert not [*forests(study(cells()[:5]))]
 
 
 def test_the_picture_has_its_numbers_as_text() -> None:
@@ -89,14 +89,14 @@ def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart(
     assert figure.num_data_sets == 5
     assert dict(figure.ranks) == {"dice": 1.1, "focal": 2.2, "plain": 2.7}
     assert figure.missing == ("tversky",)
-    assert not ranks(study([*on("a"), *on("b")]))
+    assert not [*ranks(study([*on("a"), *on("b")]))]
     assert "by its mean score, over 5 data sets" in figure.caption
     tuned = [cell | {"metrics.test/threshold": 0.4} for data in "abcde" for cell in on(data)]
     (figure,) = ranks(study(tuned))
     assert "by its mean score at the threshold of .5, over 5 data sets" in figure.caption
     (figure,) = ranks(study([*tuned[6:], *on("a")]))
     assert "by its mean score, over 5 data sets" in figure.caption, "one of them has no threshold"
-    assert not ranks(study([]))
+    assert not [*ranks(study([]))]
 
 
 @pytest.mark.parametrize("tag", ["tags.variant", "tags.encoder"])
@@ -123,10 +123,10 @@ def test_studies_side_by_side_are_ranked_together() -> None:
     of_dice = [study(scored(data, plain=0.44, dice=0.5)) for data in "abcdef"]
     of_focal = [study(scored(data, plain=0.53, focal=0.52)) for data in "abcdef"]
     compared = [each for findings in (*of_dice, *of_focal) for each in comparisons(findings)]
-    assert not ranks_of(compared), "dice and focal are in no study together: the baseline's mean was that of all"
+    assert not [*ranks_of(compared)], "dice and focal are in no study together: the baseline's mean was that of all"
     by_mcc = [{name.replace("f1", "mcc"): value for name, value in cell.items()} for cell in on("a")]
     studies = [*(study(on(data)) for data in "abcdef"), study(by_mcc, metric="test/mcc")]
-    assert not ranks_of([each for findings in studies for each in comparisons(findings)]), "F1 and MCC have no mean"
+    assert not [*ranks_of([each for findings in studies for each in comparisons(findings)])], "F1 and MCC have no mean"
 
 
 def test_bars_join_the_longest_rows_that_are_not_told_apart() -> None:

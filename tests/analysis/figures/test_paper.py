@@ -39,5 +39,5 @@ def test_a_report_shows_it_for_dsc_on_the_papers_data_only() -> None:
         return Findings(study({"cross_entropy": [0.5], loss: [0.6]}, published=published))
 
     assert [figure.name for figure in signs_of_dsc(findings("self_adjusting_dice"))] == ["figure_1"]
-    assert signs_of_dsc(findings("focal")) == []
-    assert signs_of_dsc(findings("self_adjusting_dice", "mine")) == []
+    assert [*signs_of_dsc(findings("focal"))] == []
+    assert [*signs_of_dsc(findings("self_adjusting_dice", "mine"))] == []

@@ -111,14 +111,14 @@ def test_many_arms_are_grey_except_the_best_and_the_baseline() -> None:
 def test_without_probabilities_or_two_classes_there_is_no_curve() -> None:
     """Finds an error on runs of older versions, on tasks without a positive class, and on splits without positives."""
     findings = found({"plain": [PERFECT]})
-    assert len(pr_curves(findings)) == 1
-    assert pr_curves(replace(findings, texts=lambda runs, file: {})) == []
+    assert len([*pr_curves(findings)]) == 1
+    assert [*pr_curves(replace(findings, texts=lambda runs, file: {}))] == []
     older = {id_: of.drop(columns="label_probability") for id_, of in findings.items.items()}
     without = replace(findings)
     without.__dict__["items"] = older
-    assert pr_curves(without) == []
-    assert pr_curves(found({"plain": [PERFECT]}, **{"metrics.test/pr_auc": math.nan})) == []
-    assert pr_curves(found({"plain": [{"c": 0.9}]})) == []
+    assert [*pr_curves(without)] == []
+    assert [*pr_curves(found({"plain": [PERFECT]}, **{"metrics.test/pr_auc": math.nan}))] == []
+    assert [*pr_curves(found({"plain": [{"c": 0.9}]}))] == []
 
 
 def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
@@ -170,5 +170,5 @@ def test_each_data_set_has_its_plane_and_none_is_made_without_precision() -> Non
         ("precision_recall_1", "Precision and recall on a"),
         ("precision_recall_2", "Precision and recall on b"),
     ]
-    assert planes(study([cell("plain", 1, 0.5)])) == []
-    assert planes(study([cell("plain", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"})])) == []
+    assert [*planes(study([cell("plain", 1, 0.5)]))] == []
+    assert [*planes(study([cell("plain", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"})]))] == []

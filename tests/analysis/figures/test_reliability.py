@@ -49,13 +49,13 @@ def test_the_bins_of_an_arm() -> None:
     assert (*after.x, *after.y) == pytest.approx((0.1, 0.6, 0.6, 0.1))
     assert figure.alt.endswith("in %: plain 0.00, calibrated 50.00.")
     assert "Hollow" in figure.caption
-    assert "Hollow" not in reliability(found("label_probability"))[0].caption
+    assert "Hollow" not in next(iter(reliability(found("label_probability")))).caption
 
 
 def test_only_a_positive_class_has_a_figure() -> None:
     """Finds the labels of three classes read as positives."""
     made = found()
-    assert not reliability(replace(made, frame=made.frame.drop(columns="metrics.test/pr_auc")))
+    assert not [*reliability(replace(made, frame=made.frame.drop(columns="metrics.test/pr_auc")))]
 
 
 def test_wilson() -> None:

@@ -25,8 +25,8 @@ def test_the_best_so_far_never_falls_and_a_trial_without_a_score_keeps_its_place
     assert figure.best == (0.3, 0.6, 0.6)
     assert [each.state for each in figure.trials] == ["done", "pruned", "done"]
     assert figure.constant == pytest.approx(0.2)
-    assert best_so_far(sweep([trial("dice", None)])) == []
-    assert best_so_far(study([{"arm": "plain", "seed": 1}])) == []
+    assert [*best_so_far(sweep([trial("dice", None)]))] == []
+    assert [*best_so_far(study([{"arm": "plain", "seed": 1}]))] == []
 
 
 def searched(num: int) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def test_the_high_scores_are_the_good_ones() -> None:
 
 def test_too_few_trials_say_nothing() -> None:
     assert importances(sweep(searched(LEAST_TRIALS - 1)).frame) == ([], {"dice": LEAST_TRIALS - 1})
-    assert importance(sweep(searched(LEAST_TRIALS - 1))) == []
+    assert [*importance(sweep(searched(LEAST_TRIALS - 1)))] == []
     (figure,) = importance(sweep([*searched(LEAST_TRIALS), trial("focal", 0.4)]))
     assert isinstance(figure, _Importance)
     assert "Left out, with fewer than 20 scored trials: focal (1)." in figure.caption

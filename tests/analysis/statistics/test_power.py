@@ -12,7 +12,6 @@ from scipy import stats
 from analysis.statistics.intervals import ALPHA, FEW_SEEDS, Difference, StandardError, paired_difference
 from analysis.statistics.looks import Looks
 from analysis.statistics.power import (
-    collapse_bound,
     expected_runs,
     is_futile,
     seeds_needed,
@@ -103,15 +102,3 @@ def test_where_no_number_can_be_given() -> None:
     # Nadeau and Bengio's variance does not fall to 0 with more seeds.
     assert seeds_needed(seen([0.03, -0.01, 0.02]), 0.0133) == 22
     assert seeds_needed(seen([0.03, -0.01, 0.02], 0.2), 0.0133, test_per_train=0.2) is None
-
-
-@pytest.mark.parametrize(("num_collapsed", "num_runs"), [(0, 10), (1, 10), (0, 3), (7, 9)])
-def test_the_bound_of_a_collapse_is_exact(num_collapsed: int, num_runs: int) -> None:
-    reference = stats.binomtest(num_collapsed, num_runs, alternative="less").proportion_ci(0.95, "exact").high
-    assert collapse_bound(num_collapsed, num_runs) == pytest.approx(reference)
-    # At the bound, so few collapses have a probability of 5 %.
-    assert stats.binom.cdf(num_collapsed, num_runs, reference) == pytest.approx(0.05)
-
-
-def test_no_run_or_only_collapsed_ones_bound_nothing() -> None:
-    assert collapse_bound(0, 0) == collapse_bound(4, 4) == 1
