@@ -23,19 +23,6 @@ def _with_optimizer(loss: Callable[[Trial], None]) -> Callable[[Trial], None]:
     return space
 
 
-cross_entropy = _with_optimizer(loss_tuning.cross_entropy)
-weighted_cross_entropy = _with_optimizer(loss_tuning.weighted_cross_entropy)
-focal = _with_optimizer(loss_tuning.focal)
-logit_adjusted = _with_optimizer(loss_tuning.logit_adjusted)
-dice = _with_optimizer(loss_tuning.dice)
-self_adjusting_dice = _with_optimizer(loss_tuning.self_adjusting_dice)
-tversky = _with_optimizer(loss_tuning.tversky)
-tversky_free = _with_optimizer(loss_tuning.tversky_free)
-dice_ce = _with_optimizer(loss_tuning.dice_ce)
-asymmetric = _with_optimizer(loss_tuning.asymmetric)
-vector_scaling = _with_optimizer(loss_tuning.vector_scaling)
-ldam = _with_optimizer(loss_tuning.ldam)
-majority_or_minority = _with_optimizer(loss_tuning.majority_or_minority)
-poly = _with_optimizer(loss_tuning.poly)
-distribution_balanced = _with_optimizer(loss_tuning.distribution_balanced)
-listwise = _with_optimizer(loss_tuning.listwise)
+# `joint_tuning.py:dice`, and so for each loss.
+for _space in (*loss_tuning.LOSSES.values(), loss_tuning.tversky_free):
+    globals()[_space.__name__] = _with_optimizer(_space)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from search_spaces import arms
+
 _Settings: TypeAlias = dict[str, Any]
 
 
@@ -40,17 +42,8 @@ def _focal(gamma: float) -> _Settings:
 
 
 _CE: _Settings = {"loss": "cross_entropy"}
-_DSC: _Settings = {
-    "loss": "self_adjusting_dice",
-    "loss.self_adjusting_dice.scope": "batch",
-    "loss.self_adjusting_dice.denominator": "squared",
-    "loss.self_adjusting_dice.gamma": 1.0,
-    "loss.self_adjusting_dice.decay": 0.01,
-}
-_BY_EXAMPLE: _Settings = _DSC | {
-    "loss.self_adjusting_dice.scope": "example",
-    "loss.self_adjusting_dice.classes": "all",
-}
+_DSC: _Settings = arms.ARMS["authors_code"]
+_BY_EXAMPLE: _Settings = _DSC | arms.arm("self_adjusting_dice", scope="example", classes="all")
 
 PUBLISHED: dict[str, tuple[_Settings, ...]] = {
     "mrpc": (

@@ -1,22 +1,21 @@
 """The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
 
-from dice_ray.api.cluster import doctor, follow_job, submit
+from dice_ray.api.cluster import doctor, submit
 from dice_ray.api.data import cache_folder, cached, clear_cache, imbalance_report, init, inspect, inspection_folder
-from dice_ray.api.library import loss, losses, names, plot_losses, preset_titles
+from dice_ray.api.library import losses, names, plot_losses, preset_titles
 from dice_ray.api.models import Scored, evaluate, export, predict
-from dice_ray.api.others import Compared, compare, default_name
-from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
+from dice_ray.api.others import Compared, compare
+from dice_ray.api.presets import resolved, resolved_yaml, validate
 from dice_ray.api.reports import export_optuna, export_preset, report, ruling, write_report
 from dice_ray.api.results import Best, DryRun, Interrupted, Result
 from dice_ray.api.search import published_points, resume, tune
 from dice_ray.api.study import ablate
-from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
+from dice_ray.api.tracking import experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.training import train
 from dice_ray.run.names import valid_name
 from dice_ray.run.tables import Tables
 
 __all__ = [
-    "EMBEDDED_PRESET",
     "Best",
     "Compared",
     "DryRun",
@@ -24,26 +23,21 @@ __all__ = [
     "Result",
     "Scored",
     "Tables",
-    "Waiting",
-    "Written",
     "ablate",
     "cache_folder",
     "cached",
     "clear_cache",
     "compare",
-    "default_name",
     "doctor",
     "evaluate",
     "experiments",
     "export",
     "export_optuna",
     "export_preset",
-    "follow_job",
     "imbalance_report",
     "init",
     "inspect",
     "inspection_folder",
-    "loss",
     "losses",
     "names",
     "plot_losses",

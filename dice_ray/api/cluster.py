@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -184,10 +184,3 @@ def _is_relative(store: str) -> bool:
     if parts.scheme.startswith("sqlite"):  # for SQLAlchemy, the file begins behind the third slash
         return not parts.path.startswith("//")
     return parts.scheme in ("", "file") and not parts.path.startswith("/") and store != "databricks"
-
-
-def follow_job(job: Job, write: Callable[[str], object], address: str | None = None) -> Job:
-    """Pass on the output of a job until it ends."""
-    from dice_ray.run.submit import follow
-
-    return follow(job, write, address)

@@ -141,23 +141,18 @@ def names() -> dict[str, list[str]]:
     }
 
 
-def losses() -> list[LossRow]:
-    """The registered losses: formula, parameters with their defaults, scope, source."""
-    from dice_ray.losses.table import rows
-
-    return rows()
-
-
-def loss(name: str) -> LossRow:
-    """The registered loss of this name.
+def losses(name: str | None = None) -> list[LossRow]:
+    """The registered losses, or the one of this name: formula, parameters with their defaults, scope, source.
 
     Raises:
         UnknownNameError: There is none.
     """
-    known = {row.name: row for row in losses()}
-    if name not in known:
+    from dice_ray.losses.table import rows
+
+    known = {row.name: row for row in rows()}
+    if name is not None and name not in known:
         raise UnknownNameError("loss", name, known)
-    return known[name]
+    return [*known.values()] if name is None else [known[name]]
 
 
 def preset_titles() -> dict[str, str]:

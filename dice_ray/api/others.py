@@ -17,7 +17,7 @@ from dice_ray.api.predictions import with_predictions
 from dice_ray.api.reports import findings, stored_comparison
 from dice_ray.errors import InputError, RefusedError, RunError, first_line
 from dice_ray.files import runs_folder, whole_output, write_atomically
-from dice_ray.run.names import by_name, check_name, valid_name
+from dice_ray.run.names import by_name, check_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,11 +144,6 @@ def compare(
     if write_back and experiment is not None:
         _write_back(compared, experiment)
     return compared
-
-
-def default_name(source: str) -> str:
-    """The name of a comparison of a file or experiment that is given none."""
-    return f"{valid_name(Path(source).stem)}-compared"
 
 
 def _check_is_free(name: str) -> None:

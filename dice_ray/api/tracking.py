@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
@@ -157,21 +156,16 @@ def _is_tracked(place: Place, experiment: str) -> bool:
     return is_unsent or holds(experiment, place.id) is not False
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """Records that MLflow lacks, and why; `send_waiting` tries again."""
+def send_waiting() -> dict[Path, str]:
+    """Send the records that earlier commands could not, and end the runs of killed ones.
 
-    file: Path
-    why: str
-
-
-def send_waiting() -> list[Waiting]:
-    """Send the records that earlier commands could not, and end the runs of killed ones; returns what still waits."""
+    Returns:
+        The files of records that MLflow still lacks, and why.
+    """
     from dice_ray.tracking.spool import spool_files
 
     files = spool_files(runs_folder()) if runs_folder().is_dir() else []
-    reasons = ((file, _sent(file)) for file in files)
-    return [Waiting(file, why) for file, why in reasons if why is not None]
+    return {file: why for file in files if (why := _sent(file)) is not None}
 
 
 def _sent(file: Path) -> str | None:

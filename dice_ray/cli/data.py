@@ -100,7 +100,7 @@ def losses(
     as_json: JsonOption = False,
 ) -> None:
     """Print the formulas of the losses; of one loss its parameters, their bounds, and when to use it."""
-    rows = api.losses() if name is None else [api.loss(name)]
+    rows = api.losses(name)
     if plot:
         api.plot_losses(plot)
     if as_json:

@@ -191,7 +191,9 @@ def _print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json
         return
     run, needs = estimate.rehearsal, estimate.needs
     ended = f", {estimate.num_ended} finished before" if estimate.num_ended else ""
-    gpus = f" and {counted(needs.all_gpus, 'GPU')}" if needs.all_gpus else ""
+    processes = max(needs.workers, 1)
+    cpus = counted(processes * needs.threads, "CPU")
+    gpus = f" and {counted(processes * needs.gpus, 'GPU')}" if needs.gpus else ""
     workers = f" ({needs.workers} workers)" if needs.workers else ""
     less = ", less with early stopping" if estimate.stops_early else ""
     fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
@@ -200,7 +202,7 @@ def _print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json
         f"{clock(estimate.seconds_to_start)} to start"
     )
     _print_fact(f"runs        {estimate.num_runs}{ended}")
-    _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.all_cpus, 'CPU')}{gpus}{workers}")
+    _print_fact(f"at once     {estimate.num_at_once}, each with {cpus}{gpus}{workers}")
     _print_fact(f"time        about {_range(least, most, clock)}{less} ({each})")
     _print_fact(f"memory      {gib(estimate.memory)} of {gib(estimate.free_memory)} ({_memory_per_process(run)})")
     _print_fact(f"disk        {gib(estimate.disk)} of {gib(estimate.free_disk)}")

@@ -64,7 +64,7 @@ def report(
 @with_options_of("compare")
 def compare(given: Arguments, as_json: JsonOption = False) -> None:
     """Compare runs that other programs made, from a table or MLflow, and write the same report as of a study."""
-    name = given.setdefault("name", api.default_name(given["source"]))
+    name = given.setdefault("name", f"{api.valid_name(Path(given['source']).stem)}-compared")
     made = api.compare(**given).report()
     _show_report(made, [name], as_json=as_json)
 
@@ -240,8 +240,8 @@ def export(given: Arguments, as_json: JsonOption = False) -> None:
 
 def _send_waiting() -> None:
     """Send to MLflow what earlier commands could not send; what still waits is listed on stderr."""
-    for waiting in api.send_waiting():
-        print_text(f"MLflow has not received {waiting.file}: {waiting.why}", err=True)
+    for file, why in api.send_waiting().items():
+        print_text(f"MLflow has not received {file}: {why}", err=True)
 
 
 def _print_experiments(experiments: list[Experiment]) -> None:

@@ -163,7 +163,7 @@ def submit(
             typer.echo(f"  {shlex.join(['ray', 'job', *words, *at])}")
         return
     try:
-        ended = api.follow_job(job, lambda text: typer.echo(text, nl=False), address)
+        ended = job.follow(lambda text: typer.echo(text, nl=False), address)
     except KeyboardInterrupt:
         stop = shlex.join(["ray", "job", "stop", job.id, *at])
         typer.echo(f"\nThe job {job.id} goes on. To stop it:\n  {stop}")

@@ -36,6 +36,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from pyarrow.fs import FileSelector, LocalFileSystem, copy_files
+
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 from dice_ray.files import file_hash, opened, store_url
@@ -288,8 +290,6 @@ def _paths(pattern: re.Pattern[str]) -> list[Path]:
 
 def _fetch_copy(name: str, folder: Path) -> bool:
     """Copy an entry from the store to an empty folder, if there is a store which has it; returns whether it has."""
-    from pyarrow.fs import LocalFileSystem, copy_files
-
     sizes = _sizes_in_store(name)
     for file in sizes:
         filesystem, root = opened(str(store_url()))
@@ -299,8 +299,6 @@ def _fetch_copy(name: str, folder: Path) -> bool:
 
 def _send_copy(entry: Path) -> None:
     """Copy an entry to the store, if there is a store which lacks it."""
-    from pyarrow.fs import LocalFileSystem, copy_files
-
     if (url := store_url()) is None or _sizes_in_store(entry.name) == {
         file.name: file.stat().st_size for file in entry.iterdir()
     }:
@@ -314,8 +312,6 @@ def _send_copy(entry: Path) -> None:
 
 def _sizes_in_store(name: str) -> dict[str, int]:
     """The files of an entry in the store, whose runs have other names than `.cache`; empty if there is none."""
-    from pyarrow.fs import FileSelector
-
     if (url := store_url()) is None:
         return {}
     filesystem, root = opened(url)

@@ -182,10 +182,10 @@ def alter(
     Raises:
         DataError: A class has no record, or not enough different copies can be made.
     """
-    is_positive = [_label(record) == positive for record in train]
+    is_positive = [record.labels == (positive,) for record in train]
     counts = ClassCounts(is_positive.count(False), is_positive.count(True))
     if not all(counts):
-        known = sorted({_label(record) for record in train})[:20]
+        known = sorted({label for record in train for label in record.labels})[:20]
         raise DataError(
             f"data.imbalance {config.name} needs records of both classes in the training split: the positive label is "
             f"{positive!r}, and the labels are {known}"
@@ -222,11 +222,6 @@ def alter(
     if added:
         description += f"; {len(added)} are copies with {augment.entities.origin()} swapped"
     return sorted(kept), added, description
-
-
-def _label(record: Augmented) -> str:
-    """The label of a record as one string; several labels are joined by `;`."""
-    return ";".join(record.labels)
 
 
 def _new_copies(

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, PyFileSystem, copy_files
 
 from dice_ray.data import cache
 from dice_ray.errors import DataError, first_line, nearest
 from dice_ray.files import is_url, name_of, opened, without_password
-
-if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
 
 
 def expanded(text: str, setting: str = "data.source.files.folder") -> str:
@@ -55,8 +54,6 @@ def version(url: str, setting: str) -> list[str]:
     Raises:
         DataError: There is no such file, or this machine cannot read it.
     """
-    from pyarrow.fs import FileType, PyFileSystem
-
     with _explained(url, setting):
         filesystem, path = opened(url)
         info = filesystem.get_file_info(path)
@@ -81,8 +78,6 @@ def fetched(urls: Sequence[str], setting: str) -> list[Path]:
     names = [name_of(url) for url in urls]
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-        from pyarrow.fs import LocalFileSystem, copy_files
-
         for url, name in zip(urls, names, strict=True):
             with _explained(url, setting):
                 filesystem, path = opened(url)
@@ -97,8 +92,6 @@ def fetched(urls: Sequence[str], setting: str) -> list[Path]:
 
 def _hint(filesystem: FileSystem, path: str) -> str:
     """What the folder of a missing file holds."""
-    from pyarrow.fs import FileSelector
-
     folder, _, name = path.rpartition("/")
     infos = filesystem.get_file_info(FileSelector(folder, allow_not_found=True))
     known = sorted(info.base_name for info in infos)

@@ -20,15 +20,14 @@ import secrets
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from pyarrow.fs import FileSelector, FileSystem, FileType, LocalFileSystem, copy_files
 
 from dice_ray.errors import RefusedError
 from dice_ray.files import opened, runs_folder, store_url, without_password, write_atomically
 from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, LEDGER, PLAN, TASK, WARM_START
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
-
-if TYPE_CHECKING:
-    from pyarrow.fs import FileSystem
 
 _SENT: Final = ".stored"
 """For each file that both have, its state here and in the store: what has changed since is copied."""
@@ -51,8 +50,6 @@ def send(folder: Path) -> None:
 
 def fetch(folder: Path, *, checkpoints: bool = True) -> None:
     """Copy what has changed in the store to a run's folder, with or without its checkpoints, if there is a store."""
-    from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
-
     if (place := _place(folder)) is None:
         return
     filesystem, there = place
@@ -88,8 +85,6 @@ def fetch_driven(folder: Path) -> None:
     Raises:
         RefusedError: The store has another sweep or study of this name.
     """
-    from pyarrow.fs import FileType
-
     if (place := _place(folder)) is None:
         return
     filesystem, root = place
@@ -120,8 +115,6 @@ def drop_checkpoints(folder: Path) -> None:
 
 def delete(folder: Path, names: Iterable[str]) -> None:
     """Delete files and folders of a run in the store, if there is one."""
-    from pyarrow.fs import FileSelector, FileType
-
     if (place := _place(folder)) is None:
         return
     filesystem, there = place
@@ -132,8 +125,6 @@ def delete(folder: Path, names: Iterable[str]) -> None:
 
 def _write(filesystem: FileSystem, target: str, file: Path) -> None:
     """Copy a file to the store, where it appears as a whole."""
-    from pyarrow.fs import LocalFileSystem, copy_files
-
     filesystem.create_dir(target.rpartition("/")[0], recursive=True)
     is_s3 = filesystem.type_name == "s3"
     unfinished = target if is_s3 else f"{target}.{secrets.token_hex(4)}.tmp"

@@ -62,6 +62,17 @@ class Job:
     seconds: float
     status: int | None
 
+    def follow(self, write: Callable[[str], object], address: str | None = None) -> Job:
+        """Pass on the output of the job until it ends."""
+
+        async def tail(client: JobSubmissionClient) -> None:
+            async for text in client.tail_job_logs(self.id):
+                write(text)
+
+        with _asked(address) as client:
+            asyncio.run(tail(client))
+            return _job(client.get_job_info(self.id), self.folder)
+
 
 def submit(
     command: Sequence[str],
@@ -122,18 +133,6 @@ def submit(
             },
         )
         return _job(client.get_job_info(id_), runs / run)
-
-
-def follow(job: Job, write: Callable[[str], object], address: str | None = None) -> Job:
-    """Pass on the output of a job until it ends."""
-
-    async def tail(client: JobSubmissionClient) -> None:
-        async for text in client.tail_job_logs(job.id):
-            write(text)
-
-    with _asked(address) as client:
-        asyncio.run(tail(client))
-        return _job(client.get_job_info(job.id), job.folder)
 
 
 def _entrypoint(command: Sequence[str], folder: Path, *, hides_gpus: bool = False) -> str:

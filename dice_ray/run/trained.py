@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-import csv
 import hashlib
-import io
 import json
 import os
 from collections.abc import Iterable, Sequence
@@ -259,8 +257,6 @@ def texts_csv(records: Sequence[Record]) -> str:
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return written.getvalue()
+    import pandas as pd
+
+    return pd.DataFrame(list(rows), columns=list(header)).to_csv(index=False, lineterminator="\n")

@@ -12,15 +12,12 @@ from typing import Any, Final, TypeVar
 import pandas as pd
 from pydantic import TypeAdapter, ValidationError
 
-from dice_ray.errors import RunError, UnknownNameError, shown
+from dice_ray.errors import RefusedError, RunError, UnknownNameError, shown
 from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, StoredRun, open_store, text_artifact
-from dice_ray.tracking.store import sqlite_file, store_uri
 
 PARENTS: Final = ("sweep", "study", schema.COMPARISON)
 """Kinds of runs that stand for others."""
-_DEFAULT: Final = "Default"
-"""The experiment of runs that name none."""
 _COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
 """The columns of every run; those of parameters, metrics and other tags follow."""
 _CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
@@ -60,7 +57,7 @@ def of_others(experiment: str) -> tuple[str, pd.DataFrame]:
     Raises what `read` raises.
     """
     with open_store() as source:
-        known = {_DEFAULT: "0"} | source.experiments()
+        known = {"Default": "0"} | source.experiments()  # which holds the runs that name none
         name = next((name for name, id_ in known.items() if experiment in (name, id_)), None)
         if name is None:
             raise UnknownNameError("experiment", experiment, known)
@@ -118,15 +115,11 @@ def experiments(uri: str | None = None) -> list[str]:
 
 def holds(experiment: str, id_: str) -> bool | None:
     """Whether the store holds a run; None where it does not answer now."""
-    # An SQLite file that does not exist holds nothing, while `read` would raise as for a store that does not answer.
-    file = sqlite_file(store_uri())
-    if file is not None and not file.is_file():
-        return False
     try:
         with open_store() as source:
             runs = _ours(source, _experiment_id(source, experiment)).values()
         return id_ in {run.tags[schema.ID] for run in runs}
-    except UnknownNameError:
+    except (RefusedError, UnknownNameError):  # an SQLite file that does not exist holds nothing
         return False
     except RunError:
         return None

@@ -6,8 +6,8 @@ from typing import Final, Literal, TypeAlias
 
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
-_Sibling: TypeAlias = Literal["best", "kept", "constant", "tuned", "threshold", "collapsed", "pr_auc"]
 """MLflow's status of a run that ended."""
+_Sibling: TypeAlias = Literal["best", "kept", "constant", "tuned", "threshold", "collapsed", "pr_auc"]
 
 PREFIX: Final = "dice_ray."
 

@@ -14,10 +14,6 @@ from dice_ray.tracking.store import check_exists, store_uri
 
 PAGE = "#/experiments?workflowType=machine_learning"
 """The page of experiments; MLflow's first page is about agents and prompts."""
-_QUIET = {
-    "MLFLOW_LOGGING_LEVEL": "WARNING",
-    "PYTHONWARNINGS": "ignore",
-}
 
 
 def _check_host(host: str, *, allow_remote: bool) -> None:
@@ -72,6 +68,6 @@ def serve(port: int, host: str, *, allow_remote: bool) -> NoReturn:
         os.environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", "*")
         os.environ.setdefault("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", f"http://*:{port}")
     if not os.environ.get("DICE_RAY_VERBOSE"):
-        os.environ.update(_QUIET)
+        os.environ |= {"MLFLOW_LOGGING_LEVEL": "WARNING", "PYTHONWARNINGS": "ignore"}
     sys.stdout.flush()
     os.execv(arguments[0], arguments)

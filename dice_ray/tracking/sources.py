@@ -12,12 +12,12 @@ the writer sets, this transaction neither waits for the writer nor blocks it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field
@@ -62,17 +62,8 @@ class StoredRun:
     tags: dict[str, str] = field(default_factory=dict)
 
 
-class Source(Protocol):
-    """A store that is open for reading."""
-
-    def experiments(self, stage: _Stage = "active") -> dict[str, str]:
-        """MLflow's experiment ids by name, without its own "Default"."""
-
-    def runs(self, experiment: str) -> dict[str, StoredRun]:
-        """The active runs of an experiment id, by MLflow's run id."""
-
-    def points(self, experiment: str) -> Iterable[tuple[str, int, str, float]]:
-        """Every value of every metric: MLflow's run id, step, metric, value."""
+Source: TypeAlias = "_Database | _Api"
+"""A store that is open for reading."""
 
 
 @contextmanager
@@ -118,7 +109,7 @@ class _Database:
         database.execute("begin")
 
     def experiments(self, stage: _Stage = "active") -> dict[str, str]:
-        # Experiment 0 is "Default", which MLflow creates with the tables.
+        """MLflow's experiment ids by name, without its own "Default", which is experiment 0."""
         rows = self._database.execute(
             "select name, experiment_id from experiments "
             "where lifecycle_stage = ? and experiment_id != 0 and typeof(name) = 'text'",
@@ -127,6 +118,7 @@ class _Database:
         return {name: str(id_) for name, id_ in rows}
 
     def runs(self, experiment: str) -> dict[str, StoredRun]:
+        """The active runs of an experiment id, by MLflow's run id."""
         runs = {
             uuid: StoredRun(*info)
             for uuid, *info in self._database.execute(
@@ -146,6 +138,7 @@ class _Database:
         return runs
 
     def points(self, experiment: str) -> Iterator[tuple[str, int, str, float]]:
+        """Every value of every metric: MLflow's run id, step, metric, value."""
         for uuid, step, name, value, is_nan in self._of_runs("step, key, value, is_nan", "metrics", experiment):
             yield uuid, step, name, float("nan") if is_nan else value
 

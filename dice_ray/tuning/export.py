@@ -12,14 +12,14 @@ from optuna.trial import FixedTrial, FrozenTrial
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RefusedError, UnknownNameError, counted
 from dice_ray.files import whole_output
-from dice_ray.metrics.catalogue import gain
+from dice_ray.metrics.catalogue import gain, metric
 from dice_ray.output import quiet
 from dice_ray.run.build import objective
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import AUTOMATIC
 from dice_ray.tuning.ranking import RankedTrial, ranked_in
-from dice_ray.tuning.samplers import TRIAL_STATES, mode_of, objective_values
+from dice_ray.tuning.samplers import TRIAL_STATES, objective_values
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.sweep import SweepPlan
 
@@ -41,8 +41,8 @@ def optuna_study(folder: Path, file: Path) -> int:
     with whole_output(file) as unfinished, quiet("optuna"):
         storage = optuna.storages.RDBStorage(f"sqlite:///{unfinished.absolute()}")
         names = list(plan.objectives) or [objective(plan.base())]
-        minimised = [mode_of(name) == "min" for name in names]
-        directions = [StudyDirection.MINIMIZE if each else StudyDirection.MAXIMIZE for each in minimised]
+        lowest, highest = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
+        directions = [lowest if metric(name).is_minimised else highest for name in names]
         study = optuna.create_study(storage=storage, study_name=plan.name, directions=directions)
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
             study.set_metric_names(names)
@@ -56,17 +56,17 @@ def _trial(plan: SweepPlan, space: Space, spec: TrialSpec, outcome: TrialOutcome
     fixed = FixedTrial(spec.params)
     space(fixed)
     values = objective_values(plan.objectives, outcome.curve, outcome.metrics) if outcome.state == "done" else None
-    curve = dict(outcome.curve)
+    curve: dict[int, float] = {}
     if not plan.objectives:  # scores, which are gains
-        metric = objective(plan.base())
-        values = values and [gain(metric, each) for each in values]
-        curve = {step: gain(metric, score) for step, score in outcome.curve}
+        name = objective(plan.base())
+        values = values and [gain(name, each) for each in values]
+        curve = {step: gain(name, score) for step, score in outcome.curve}
     return optuna.trial.create_trial(
         state=TRIAL_STATES[outcome.state],
         values=values,
         params=fixed.params,
         distributions=fixed.distributions,
-        intermediate_values={} if plan.objectives else curve,
+        intermediate_values=curve,
         user_attrs={"trial": spec.id} | ({"failure": outcome.failure} if outcome.failure else {}),
     )
 

@@ -120,10 +120,6 @@ class Plan(BaseModel):
     def check(self, folder: Path) -> list[str]:
         """Check that it can run in a folder, before any data are read; returns notes for the user."""
 
-    def sweep_to_copy(self, folder: Path) -> Path | None:
-        """The folder of the sweep to start from, until its ledger has been copied: then it is not needed any more."""
-        return None
-
     @abstractmethod
     def schedule(self, ledger: Ledger, address: str | None) -> Schedule:
         """The trials that the ledger lacks, for a driver that has locked its folder and joins the Ray cluster there."""

@@ -42,14 +42,6 @@ class Demand:
         """What Ray Tune reserves for the trial's own process; a byte, since it must be something (Ray 2.60)."""
         return {"memory": 1} if self.workers else {"cpu": self.threads, "gpu": self.gpus, **self.constraint}
 
-    @property
-    def all_cpus(self) -> int:
-        return self.threads * max(self.workers, 1)
-
-    @property
-    def all_gpus(self) -> float:
-        return self.gpus * max(self.workers, 1)
-
     def suitable(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """The machines that have its kind of GPU."""
         return [node for node in nodes if not self.accelerator or self.accelerator in node.accelerators]

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import optuna
 from optuna import Study
@@ -154,27 +154,14 @@ def may_be_stopped(optuna_study: Study) -> None:
     optuna_study._thread_local.in_optimize_loop = True  # internal of Optuna 5
 
 
-def metric_of(objective: str) -> str:
-    """The metric that is stored for an objective: the training time of a run, or a metric of dev.
-
-    >>> metric_of("recall"), metric_of("seconds")
-    ('dev/recall', 'train/seconds')
-    """
-    return "train/seconds" if objective == "seconds" else f"dev/{objective}"
-
-
-def mode_of(objective: str) -> Literal["min", "max"]:
-    """Whether an objective is minimised or maximised."""
-    return "min" if metric(objective).is_minimised else "max"
-
-
 def signed_metric(objective: str) -> str:
     """An objective as it is stored with a sweep: its metric, with a minus sign where it is minimised.
 
     >>> signed_metric("recall"), signed_metric("seconds")
     ('dev/recall', '-train/seconds')
     """
-    return f"{'-' if mode_of(objective) == 'min' else ''}{metric_of(objective)}"
+    stored = "train/seconds" if objective == "seconds" else f"dev/{objective}"
+    return f"-{stored}" if metric(objective).is_minimised else stored
 
 
 def objective_values(
@@ -188,7 +175,8 @@ def objective_values(
         return [max(score for _, score in curve)]
     best = metrics[best_evaluation([score for _, score in curve], metrics)]
     # The evaluation has no F1 of such a type; all other metrics are in every evaluation.
-    return [(metrics[-1] if name == "seconds" else best).get(metric_of(name), 0.0) for name in objectives]
+    seconds = metrics[-1].get("train/seconds", 0.0)
+    return [seconds if name == "seconds" else best.get(f"dev/{name}", 0.0) for name in objectives]
 
 
 class _PartOfStudy(Study):

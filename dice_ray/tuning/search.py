@@ -22,6 +22,7 @@ from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
+from dice_ray.metrics.catalogue import metric
 from dice_ray.output import quiet
 from dice_ray.run.cluster import Cluster
 from dice_ray.settings import Flat
@@ -30,7 +31,6 @@ from dice_ray.tuning.resources import Demand
 from dice_ray.tuning.samplers import (
     TRIAL_STATES,
     may_be_stopped,
-    mode_of,
     objective_values,
     pruner,
     replay,
@@ -279,4 +279,5 @@ def _metric_and_mode(objectives: Sequence[str]) -> dict[str, Any]:
         return {"metric": SCORE, "mode": "max"}
     # Ray looks for its metrics in every result, and a failure has none but the score. `objective_values`
     # gives Optuna the real values.
-    return {"metric": [SCORE] * len(objectives), "mode": [mode_of(name) for name in objectives]}
+    modes = ["min" if metric(name).is_minimised else "max" for name in objectives]
+    return {"metric": [SCORE] * len(objectives), "mode": modes}

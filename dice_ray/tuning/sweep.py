@@ -28,7 +28,7 @@ from dice_ray.tuning import samplers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import Plan, Schedule, quickest_and_slowest
 from dice_ray.tuning.ranking import best_in, ranked_in
-from dice_ray.tuning.samplers import metric_of, signed_metric
+from dice_ray.tuning.samplers import signed_metric
 from dice_ray.tuning.space import Space, check_suggested
 from dice_ray.user_code import Address
 
@@ -203,7 +203,7 @@ class SweepPlan(Plan):
         return not self.objectives
 
     def kept_metrics(self) -> list[str]:
-        return [metric_of(name) for name in self.objectives if name != "seconds"]
+        return [f"dev/{name}" for name in self.objectives if name != "seconds"]
 
     def retained(self, history: History) -> set[str] | None:
         """The best trial, and those that may be run again.
@@ -287,6 +287,7 @@ class SweepPlan(Plan):
         return len(list(takewhile(lambda each: each != searcher.FINISHED, suggested)))
 
     def sweep_to_copy(self, folder: Path) -> Path | None:
+        """The folder of the sweep to start from, until its ledger has been copied: then it is not needed any more."""
         is_copied = self.warm_start is None or (folder / WARM_START).exists()
         return None if is_copied else folder.parent / str(self.warm_start)
 

@@ -11,10 +11,7 @@ _FACTORS = {"decay 0": {"decay": 0.0}} | {
     for decay, gradient in product((0.01, 0.1, 1.0), ("full", "stopped"))
 }
 ARMS = arms.losses("cross_entropy") | {
-    f"{factor}, {scope}, gamma {gamma}": {
-        f"loss.self_adjusting_dice.{key}": value
-        for key, value in {**_FACTORS[factor], "scope": scope, "gamma": gamma}.items()
-    }
+    f"{factor}, {scope}, gamma {gamma}": arms.arm("self_adjusting_dice", **_FACTORS[factor], scope=scope, gamma=gamma)
     for factor, scope, gamma in product(_FACTORS, ("batch", "example"), (0.01, 1.0))
 }
 BASELINE = "cross_entropy"

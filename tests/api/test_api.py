@@ -657,8 +657,8 @@ def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
         spool.add(Open(name, name, {}, {schema.KIND: "run"}, None, 1000))
         spool.close(is_sent=False)
     busy = Spool(runs_folder() / "busy", TRAIN_EXPERIMENT, here)
-    (waiting,) = api.send_waiting()
-    assert (waiting.file.parent.name, waiting.why[:40]) == ("elsewhere", "it is for http://127.0.0.1:9: set MLFLOW")
+    ((file, why),) = api.send_waiting().items()
+    assert (file.parent.name, why[:40]) == ("elsewhere", "it is for http://127.0.0.1:9: set MLFLOW")
     assert read(TRAIN_EXPERIMENT)[["id", "status"]].to_numpy().tolist() == [["killed", "KILLED"]]
     assert [run.state for run in api.runs(TRAIN_EXPERIMENT)] == ["killed"]
     busy.close(is_sent=True)
@@ -677,7 +677,7 @@ def test_a_file_that_cannot_be_read_or_sent_waits_and_the_others_are_sent(tmp_pa
     damaged.write_text("no entry\n")
     listed = locked.rename(locked.with_name("unsent-00000000.jsonl"))
     locked.mkdir()  # neither to be read nor to be written, by root either
-    waiting = {left.file: left.why for left in api.send_waiting()}
+    waiting = api.send_waiting()
     assert list(waiting) == [damaged, listed, locked]
     assert "but is damaged" in waiting[damaged]
     assert "Is a directory" in waiting[listed]

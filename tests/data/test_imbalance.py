@@ -21,7 +21,6 @@ from dice_ray.data.imbalance import (
     DropNegativeConfig,
     FewPositivesConfig,
     RatioConfig,
-    _label,
     alter,
 )
 from dice_ray.data.records import PairRecord, TextRecord
@@ -87,7 +86,7 @@ def test_a_set_has_what_is_wanted_and_every_copy_names_its_source(
 ) -> None:
     train = pairs(negatives, positives)
     found = set_of(config, train)
-    counts = Counter(map(_label, found))
+    counts = Counter(label for record in found for label in record.labels)
     assert ClassCounts(counts["0"], counts["1"]) == config.target(ClassCounts(negatives, positives))
     assert len({record.content for record in found}) == len(found) == len({record.id for record in found})
     by_id = {record.id: record for record in train}
@@ -165,7 +164,7 @@ def test_texts_are_altered_too() -> None:
     train = [TextRecord(str(number), f"w{number} {number}", ("yes" if number < 5 else "no",)) for number in range(30)]
     kept, added, description = alter(AddPositiveConfig(), AUGMENT, train, set(), "yes")
     assert len(kept) == 30
-    assert {_label(record) for record in added} == {"yes"}
+    assert {record.labels for record in added} == {("yes",)}
     assert len(added) == 20
     assert description == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 " + (
         "positives; 20 are copies with given entities swapped"
@@ -207,6 +206,6 @@ def test_each_seed_of_splits_has_its_own_few_positives() -> None:
     """Finds positives that are drawn once for all, or kept for all seeds in the cache."""
     few = {"imbalance__few_positives__positives": 3, "source__synthetic__size": 200}
     drawn = [sources.load(data(**few, split_seed=seed), "1") for seed in (0, 1, 0)]
-    kept = [{each.id for each in splits.train if _label(each) == "1"} for splits in drawn]
+    kept = [{each.id for each in splits.train if each.labels == ("1",)} for splits in drawn]
     assert kept[0] == kept[2] != kept[1]
     assert drawn[0].test == drawn[1].test

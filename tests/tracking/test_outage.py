@@ -136,7 +136,7 @@ def test_a_run_is_scored_while_the_server_is_away(
         read("train")
     waiting = b"".join(file.read_bytes() for file in (tmp_path / "dice_ray_runs").rglob("*") if file.is_file())
     proxy.fault = ""
-    assert api.send_waiting() == []
+    assert api.send_waiting() == {}
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert list(texts(read("train"), "test/items.csv")) == ["mine"]

@@ -156,7 +156,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     *left_out, few_items = found.notes
     assert left_out[0].startswith("Left out: a trial that the space suggests fails in its first steps: ")
     assert few_items.startswith("Warning: too few items of the rarest class: dev has ")
-    assert (found.num_runs, found.num_at_once, found.needs.all_cpus) == (10, 2, 1)
+    assert (found.num_runs, found.num_at_once, found.needs.threads) == (10, 2, 1)
     assert {found.fastest.num_steps, found.rehearsal.num_steps} == {5, 75}, "those of the space, not of the preset"
     assert found.seconds_to_start + found.fastest.seconds < found.least_seconds < found.seconds
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory

@@ -31,7 +31,6 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
     wide = {"launch.workers": 2, "launch.threads": 3, "launch.gpus": 1}
     found = demand(resolve([*layers, values_layer("--set", wide)]), 8)
     assert found == Demand(3, 1, 2, 2)
-    assert (found.all_cpus, found.all_gpus) == (6, 2)
     elastic = resolve([*layers, values_layer("--set", {"launch.workers": 4, "launch.min_workers": 2})])
     assert demand(elastic, 2) == TWO_TO_FOUR
     half = resolve([*layers, values_layer("--set", {"launch.gpus": 0.5})])

@@ -290,7 +290,8 @@ METRICS = (
 def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> None:
     curve = ((5, 0.3), (10, 0.7), (15, 0.6))
     assert samplers.objective_values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
-    assert [samplers.mode_of(name) for name in ("recall", "seconds", "brier")] == ["max", "min", "min"]
+    signed = [samplers.signed_metric(name) for name in ("recall", "seconds", "brier")]
+    assert signed == ["dev/recall", "-train/seconds", "-dev/brier"]
 
 
 def test_a_type_that_occurs_in_no_span_has_the_f1_zero() -> None:
