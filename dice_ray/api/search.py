@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dice_ray.run.driver import Show
     from dice_ray.run.own_loss import GivenLoss
     from dice_ray.run.tables import Preset
-    from dice_ray.tuning.space import Point
+    from dice_ray.settings import Flat
 
 
 _PUBLISHED = "published"
@@ -109,14 +109,14 @@ def tune(
     notes = []
     if warm_start == _PUBLISHED:
         published = published_points(preset, space)
-        points += [point.params for point in published]
+        points += [params for params, _ in published]
         notes = [
             f"The first trials are the preset's own settings and {len(published)} published ones. "
             f"Published values that the space {space} does not search are left out:"
         ]
-        for number, point in enumerate(published, start=1):
-            left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
-            notes.append(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
+        for number, (params, left_out) in enumerate(published, start=1):
+            words = ", ".join(f"{path}={value}" for path, value in left_out.items())
+            notes.append(f"  {number} {params['loss']}: {words or 'nothing'}")
     plan = SweepPlan.checked(
         name=name,
         layers=layers,
@@ -137,7 +137,7 @@ def tune(
     return run_plan(plan.with_contents(), driver, is_dry=dry_run, register=register)
 
 
-def published_points(preset: str | Path, space: str) -> list[Point]:
+def published_points(preset: str | Path, space: str) -> list[tuple[Flat, Flat]]:
     """The settings that the paper's authors published for a preset's data, reduced to what a space searches.
 
     Raises:

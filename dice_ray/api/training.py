@@ -61,23 +61,34 @@ def train(
         Interrupted: By Ctrl-C or SIGTERM, after a checkpoint was written; `resume` continues the run.
     """
     from dice_ray.run.driver import Driver
+    from dice_ray.run.folder import stored_config
 
     settings = settings if loss is None else with_loss(settings, loss)
     driver = Driver(show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
-    config, name = _named(preset, settings, name)
-    return _dry_run(config, name, register) if dry_run else train_config(config, name, driver, register)
+    preset = preset_of(preset)
+    config = validate(preset, settings)
+    name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
+    stored = stored_config(runs_folder() / name)
+    config = config.with_data_name(Path(preset).stem if stored is None else stored.tracking.data)
+    return train_config(config, name, driver, register, is_dry=dry_run)
 
 
-def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
-    """Train a resolved configuration in the folder of this name, or resume it there."""
+def train_config(config: RunConfig, name: str, driver: Driver, register: str | None, *, is_dry: bool = False) -> Result:
+    """Train a resolved configuration in the folder of this name, or resume it there, or estimate it."""
+    from dice_ray.config.load import as_yaml
     from dice_ray.run import build, single
-    from dice_ray.run.folder import with_stored_precision
+    from dice_ray.run.folder import check_config, with_stored_precision
+    from dice_ray.run.rehearsal import rehearse
     from dice_ray.tracking.schema import sibling
     from dice_ray.tuning.places import Place
 
     tracking.check_register(register)
     folder = runs_folder() / name
     config = build.fix_precision(with_stored_precision(config, folder))
+    if is_dry:
+        check_config(config, folder)
+        rehearsal = DryRun(as_yaml(config), folder, rehearse(config))
+        return Result(name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=rehearsal)
     with interruptible(name, TRAIN_EXPERIMENT) as stop:
         best = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
         stop.check()
@@ -94,32 +105,6 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     is_collapsed = bool(best[sibling(metric, "collapsed")])
     trained = Best(name, metric, best[metric], is_collapsed=is_collapsed, threshold=threshold)
     return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
-
-
-def _dry_run(config: RunConfig, name: str, register: str | None) -> Result:
-    """The result of the first steps of what `train` would run, which leave nothing behind."""
-    from dice_ray.config.load import as_yaml
-    from dice_ray.run.build import fix_precision
-    from dice_ray.run.folder import check_config, with_stored_precision
-    from dice_ray.run.rehearsal import rehearse
-
-    tracking.check_register(register)
-    folder = runs_folder() / name
-    config = fix_precision(with_stored_precision(config, folder))
-    check_config(config, folder)
-    rehearsal = DryRun(as_yaml(config), folder, rehearse(config))
-    return Result(name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=rehearsal)
-
-
-def _named(preset: Preset, settings: Written, name: str | None) -> tuple[RunConfig, str]:
-    """The configuration with a name for its data, which a resumed run keeps, and the name of the run."""
-    from dice_ray.run.folder import stored_config
-
-    preset = preset_of(preset)
-    config = validate(preset, settings)
-    name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
-    stored = stored_config(runs_folder() / name)
-    return config.with_data_name(Path(preset).stem if stored is None else stored.tracking.data), name
 
 
 def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:

@@ -83,7 +83,7 @@ def print_result(
 ) -> None:
     """Call a function of the api that trains; print where the results are, and the next commands for finished ones.
 
-    Of a dry run of a sweep or study, the estimate is printed.
+    Of a dry run, the estimate is printed.
 
     Raises:
         typer.Exit: The run was interrupted; the exit status is 130, 143 after SIGTERM, 129 after SIGHUP.
@@ -104,6 +104,9 @@ def print_result(
         if not result.can_be_resumed:
             typer.echo("Interrupted before anything was stored: give the command again.", err=True)
             raise typer.Exit(status) from None
+    if result.rehearsal is not None:
+        _print_dry_run(result.rehearsal, as_json=as_json)
+        return
     if result.estimate is not None:
         _print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
@@ -161,7 +164,7 @@ def _outcome(result: Result) -> Sequence[str]:
         return []
 
 
-def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
+def _print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     """Print an estimate of what a run takes, and its configuration."""
     run = plan.rehearsal
     if as_json:

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from dice_ray import api
 from dice_ray.cli.layout import clock, table
 from dice_ray.cli.options import EVERYWHERE, Arguments, JsonOption, PriceOption, with_options_of
-from dice_ray.cli.printing import print_dry_run, print_json, print_result, print_text
+from dice_ray.cli.printing import print_json, print_result, print_text
 from dice_ray.errors import counted
 
 if TYPE_CHECKING:
@@ -34,12 +34,7 @@ def train(
 ) -> None:
     """Train one model: fine-tune an encoder on one task with one loss."""
     given["settings"] = _with_launch(given.get("settings"), workers, gpus_per_worker)
-    if given["dry_run"]:
-        plan = api.train(**given).rehearsal
-        assert plan is not None
-        print_dry_run(plan, as_json=as_json)
-    else:
-        print_result(api.train, given, as_json=as_json)
+    print_result(api.train, given, as_json=as_json)
 
 
 def _with_launch(settings: Sequence[str] | None, workers: int | None, gpus_per_worker: int | None) -> list[str]:

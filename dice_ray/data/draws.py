@@ -24,8 +24,6 @@ from dice_ray.data.records import NestedRecord, QueryRecord, QuestionRecord, Rec
 Hashes: TypeAlias = NDArray[np.int64]
 _Numbers: TypeAlias = NDArray[np.int32]
 
-METHOD = "stratified, joined documents"
-"""Part of the cache key of drawn splits: another method needs another name."""
 NO_DOCUMENT = 0
 _MAX_JOINED = 0.5
 """The largest share of the records in one group of joined documents: a line that nearly all documents have joins them,

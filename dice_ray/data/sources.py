@@ -23,11 +23,10 @@ from pydantic_core import PydanticCustomError
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
-from dice_ray.data.draws import METHOD, Hashes, same_text
+from dice_ray.data.draws import Hashes, same_text
 from dice_ray.data.formats import ReaderConfig
 from dice_ray.data.formats.columns import Column
 from dice_ray.data.formats.split_columns import WithSplitColumns
-from dice_ray.data.formats.text import UTF_8
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, FewPositivesConfig, ImbalanceConfig, alter
 from dice_ray.data.reading import OnBadRow, SplitSource, chunked, count_shared, gather, store_splits
@@ -97,12 +96,7 @@ class FilesConfig(Branch):
 
         Of files at URLs it is their versions: a machine that gets the records from another one does not fetch them.
         """
-        # Without defaults: the keys of entries that were written before there was a choice stay as they are.
-        settings = {
-            name: value for name, value in nested(self).items() if name != "folder" and (name, value) != ("extra", None)
-        }
-        reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
-        settings["reader"] = {self.reader.name: reader}
+        settings = {name: value for name, value in nested(self).items() if name != "folder"}
         if is_url(expanded(self.folder)):
             return {
                 **settings,
@@ -251,8 +245,6 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
         "split_seed": 0 if config.time is not None else config.split_seed,
         **config.split_columns(),
     }
-    if config.drawn():
-        result["draw"] = METHOD
     if isinstance(imbalance := _imbalance(config), AlteredConfig):
         result["imbalance"] = [imbalance.name, nested(imbalance), config.augment.key(), positive]
     return result

@@ -135,6 +135,5 @@ def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
     if stored != current:
         raise RefusedError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, or {instead}. Splits that an earlier version of dice_ray drew from "
-            "train were not stratified: they count as changed."
+            f"{current} now): restore the old data, or {instead}"
         )

@@ -21,7 +21,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +29,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dice_ray.errors import RunError, first_line
-from dice_ray.files import lock, sealed, unsealed
+from dice_ray.files import sealed, unsealed
 from dice_ray.run.folder import LEDGER, TRIALS
 from dice_ray.settings import Flat
 from dice_ray.tracking.schema import State
@@ -203,15 +202,3 @@ class Ledger(History):
 def ledger_in(folder: Path) -> Ledger:
     """The ledger of a sweep's or study's folder; empty where there is none."""
     return Ledger(folder / LEDGER)
-
-
-@contextmanager
-def driving(folder: Path) -> Iterator[Ledger]:
-    """The ledger of a folder, which this process alone drives until the end of the block.
-
-    Raises:
-        BusyError: Another process drives the folder.
-        RunError: The ledger is damaged.
-    """
-    with lock(folder):
-        yield ledger_in(folder)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError, UnknownNameError
-from dice_ray.files import write_atomically
+from dice_ray.files import lock, write_atomically
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.output import redirected
 from dice_ray.run import cluster, doctor, object_store, ray_internals
@@ -32,7 +32,7 @@ from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.earlier import check
 from dice_ray.tuning.estimate import measured_share
-from dice_ray.tuning.ledger import Ledger, driving
+from dice_ray.tuning.ledger import Ledger, ledger_in
 from dice_ray.tuning.plan import Plan, Schedule
 from dice_ray.tuning.plan_file import store
 from dice_ray.tuning.resources import disk_needed, shared
@@ -272,12 +272,13 @@ def _session(plan: Plan, folder: Path, driver: Driver, notes: Sequence[str]) -> 
         loaded[variant] = prepared.report(prepared.train, prepared.dev, *test)
     plan = plan.bound_to(digests)
     with (
-        driving(folder) as ledger,
+        lock(folder),
         os.fdopen(os.dup(2), "w") as stderr,
         redirected(folder / LOG) as terminal,
         ExitStack() as stack,
         ExitStack() as screens,
     ):
+        ledger = ledger_in(folder)
         plan = store(plan, folder)
         object_store.send_driven(folder, WARM_START, PLAN)
         writer = stack.enter_context(Writer(plan.name, folder=folder))

@@ -106,19 +106,6 @@ def paths(values: Nested, prefix: str = "") -> list[str]:
     return written
 
 
-@dataclass(frozen=True)
-class Point:
-    """Settings that a space can suggest.
-
-    Attributes:
-        params: By path.
-        left_out: Other settings that were given, which the space does not search.
-    """
-
-    params: Flat
-    left_out: Flat
-
-
 def own_point(layers: Sequence[Layer], space: Space) -> Flat:
     """The preset's own values of the searched parameters.
 
@@ -132,16 +119,16 @@ def own_point(layers: Sequence[Layer], space: Space) -> Flat:
     return replay.taken(own)
 
 
-def points(settings: Iterable[Flat], space: Space) -> list[Point]:
-    """Each of these settings, reduced to what the space searches.
+def points(settings: Iterable[Flat], space: Space) -> list[tuple[Flat, Flat]]:
+    """Each of these settings, reduced to what the space searches, and what is left out of it.
 
     Settings of a loss that it does not search are dropped; of several that differ only in other settings, one is kept.
     """
-    made: list[Point] = []
+    made: list[tuple[Flat, Flat]] = []
     for values in settings:
         kept = _Replay(values, space).taken(values)
-        if ("loss" in kept or "loss" not in values) and all(kept != point.params for point in made):
-            made.append(Point(kept, {path: value for path, value in values.items() if path not in kept}))
+        if ("loss" in kept or "loss" not in values) and all(kept != params for params, _ in made):
+            made.append((kept, {path: value for path, value in values.items() if path not in kept}))
     return made
 
 

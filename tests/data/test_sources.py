@@ -92,13 +92,6 @@ def test_missing_splits_are_drawn_by_seed_and_lose_nothing(
     assert config.test_per_train() == (None if test_share is None else pytest.approx(sizes[2] / sizes[0]))
 
 
-def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path: Path) -> None:
-    """A study resumed on a mixture of old and new splits would train on rows that it tests on."""
-    table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
-    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified, joined documents"
-    assert "draw" not in key(files(tmp_path, train="a.tsv", dev="a.tsv"))
-
-
 @pytest.mark.parametrize(("num_articles", "whole"), [(1, "context"), (20, "article")])
 def test_articles_stay_whole_and_of_few_articles_the_paragraphs(num_articles: int, whole: str, tmp_path: Path) -> None:
     articles = [
@@ -167,7 +160,6 @@ def test_extra_records_are_trained_on_and_leave_dev_and_test_as_they_are(tmp_pat
     ] == f"{line}; 5 negatives and 5 positives by data.imbalance " + ("ratio, of 37 negatives and 37 positives")
     table(tmp_path, "more.tsv", ["other\tone\t1", f"{known.second.upper()}\t{known.first}\t1"])  # its text again
     assert load(config).train[-1].first == "other"
-    assert key(files(tmp_path, train="a.tsv"))["files"].keys().isdisjoint({"extra"}), "keys of older caches stay"
     with pytest.raises(
         DataError, match=r"^data\.source\.files\.extra: there must be a file .* did you mean 'more\.tsv'"
     ):

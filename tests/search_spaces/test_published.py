@@ -15,16 +15,16 @@ ROWS = [(preset, number) for preset, rows in PUBLISHED.items() for number in ran
 @pytest.mark.parametrize("space", ["loss_tuning", "joint_tuning"])
 def test_a_row_loses_only_what_the_space_does_not_search(preset: str, number: int, space: str) -> None:
     row = PUBLISHED[preset][number]
-    (point,) = points([row], Space(library.space_address(space)))
-    assert point.params | point.left_out == row
-    assert point.params["loss"] == row["loss"]
+    ((params, left_out),) = points([row], Space(library.space_address(space)))
+    assert params | left_out == row
+    assert params["loss"] == row["loss"]
     loss = {path for path in row if path.startswith("loss")}
     never = {"training.epochs", "loss.self_adjusting_dice.classes", "mining.ratio"}
-    assert loss - never <= point.params.keys()
+    assert loss - never <= params.keys()
     if row["loss"] == "self_adjusting_dice":
-        assert "mining.ratio" in point.params
+        assert "mining.ratio" in params
     if space == "joint_tuning":
-        assert point.left_out.keys() <= never
+        assert left_out.keys() <= never
 
 
 def test_the_rows_of_the_authors_scripts_are_all_here() -> None:

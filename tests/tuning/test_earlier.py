@@ -40,10 +40,9 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
         {"loss": "custom", "loss.custom.target": "mine:build"},
     ]
     found = points(given, Space("search_spaces.loss_tuning:loss_tuning"))
-    assert [point.params for point in found] == [{"loss": "focal", "loss.focal.gamma": 2.0}, {"loss": "focal"}]
-    assert [point.left_out for point in found] == [
-        {"training.lr": 3e-5, "mining.ratio": 0.3},
-        {"loss.focal.gamma": 50.0},
+    assert found == [
+        ({"loss": "focal", "loss.focal.gamma": 2.0}, {"training.lr": 3e-5, "mining.ratio": 0.3}),
+        ({"loss": "focal"}, {"loss.focal.gamma": 50.0}),
     ]
 
 
@@ -74,7 +73,7 @@ def test_the_defaults_of_each_loss_are_a_trial_of_its_space(layers: tuple[Layer,
 def test_published_points_are_the_first_trials_and_stay_so_when_resumed(
     layers: tuple[Layer, ...], tmp_path: Path
 ) -> None:
-    points = tuple(point.params for point in api.published_points("mrpc", "loss_tuning"))
+    points = tuple(params for params, _ in api.published_points("mrpc", "loss_tuning"))
     assert len(points) == 4  # of six, which differ in more than this space searches
     space = "search_spaces.loss_tuning:loss_tuning"
     plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, points=points)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.api import DryRun
-from dice_ray.cli.printing import _print_estimate, print_dry_run
+from dice_ray.cli.printing import _print_dry_run, _print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
@@ -132,9 +132,9 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert printed["rehearsal"]["records"] == {"train": 200, "dev": 100, "test": 100}
     dry_run = DryRun("task: x", Path("runs/x"), replace(REHEARSAL, few_items="Warning: few"))
-    print_dry_run(dry_run, as_json=False)
+    _print_dry_run(dry_run, as_json=False)
     assert capsys.readouterr().out.endswith("\nWarning: few\n\nThe settings, with all defaults:\ntask: x")
-    print_dry_run(dry_run, as_json=True)
+    _print_dry_run(dry_run, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert (printed["config"], printed["folder"], printed["rehearsal"]["num_steps"]) == ("task: x", "runs/x", 21)
 

@@ -146,8 +146,7 @@ class Given:
     positive: str | None = None
     encoding: str | None = None
     format: str | None = None
-    # Without repr, which identifies tables that are given in Python: that of older versions stays as it is.
-    splits: Mapping[str, str] = field(default_factory=dict, repr=False)
+    splits: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
