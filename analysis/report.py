@@ -180,7 +180,8 @@ class Report:
             _list(folder, before | now, Path(unfinished))
             written = [(Path(unfinished) / name).replace(folder / name) for name in names]
             for name in ours - {*names}:
-                (folder / name).unlink(missing_ok=True)
+                if (stale := folder / name).is_file() and (_digest(stale), name) in before:
+                    stale.unlink()
             _list(folder, now, Path(unfinished))
         return written
 

@@ -23,6 +23,6 @@ def _with_optimizer(loss: Callable[[Trial], None]) -> Callable[[Trial], None]:
     return space
 
 
-# `joint_tuning.py:dice`, and so for each loss.
+# `joint_tuning:dice`, and so for each loss.
 for _space in (*loss_tuning.LOSSES.values(), loss_tuning.tversky_free):
     globals()[_space.__name__] = _with_optimizer(_space)

@@ -41,12 +41,12 @@ class MoreSeeds:
     Attributes:
         num: How many in all, those that have run among them; None for those up to the next look.
         arms: The arms to run them with; empty for those that have run.
-        option: `--settings` where it takes more drawn settings, each with a seed of its own.
+        noun: `setting` where it takes more drawn settings, each with a seed of its own.
     """
 
     num: int | None = None
     arms: tuple[str, ...] = ()
-    option: Literal["--seeds", "--settings"] = "--seeds"
+    noun: Literal["seed", "setting"] = "seed"
 
     def words(self, command: str) -> list[str]:
         """The words of the command that runs a study with these seeds.
@@ -54,12 +54,13 @@ class MoreSeeds:
         Args:
             command: The one that runs it with the seeds that it has, `StudyPlan.command`.
         """
-        replaced = {option for option, given in (("--arm", self.arms), (self.option, self.num)) if given}
+        number = f"--{self.noun}s"
+        replaced = {option for option, given in (("--arm", self.arms), (number, self.num)) if given}
         words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
         words = [word for before, word in zip(["", *words], words, strict=False) if not {before, word} & replaced]
         if self.num:  # it lies beyond the last look, up to which `--until-settled` runs
             words = [word for word in words if word != "--until-settled"]
-        return [*words, *arms, *([self.option, str(self.num)] if self.num else [])]
+        return [*words, *arms, *([number, str(self.num)] if self.num else [])]
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,7 @@ def card_of(verdict: Verdict, findings: Findings, name: str = "") -> Card:
 
 def _command(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
     """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
-    seeds, arms = counted(more.num, more.option[2:-1]) if more.num else "more seeds", ", ".join(more.arms)
+    seeds, arms = counted(more.num, more.noun) if more.num else "more seeds", ", ".join(more.arms)
     if Declared.in_frame(findings.frame).compared_by:
         return f"{seeds} of {arms or 'each arm'}", False
     try:

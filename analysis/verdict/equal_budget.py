@@ -60,13 +60,13 @@ def _to_settle(study: AtBudget) -> tuple[MoreSeeds | None, str]:
     """The runs that would answer an open question, or in words where no command asks for them."""
     if study.outcome == "too_few":
         if not study.is_crossed:
-            return MoreSeeds(study.settings_needed, option="--settings"), ""
+            return MoreSeeds(study.settings_needed, noun="setting"), ""
         if study.num_draws >= study.settings_needed:
             return MoreSeeds(FEW_SEEDS), ""
         needed = f"{study.settings_needed} settings and {FEW_SEEDS} seeds or more"
         return None, f"the same study with {'more settings' if _is_open_design(study) else needed}"
     is_open = study.outcome == "no_difference" and not study.is_crossed
-    return MoreSeeds(2 * study.num_draws, option="--settings") if is_open else None, ""
+    return MoreSeeds(2 * study.num_draws, noun="setting") if is_open else None, ""
 
 
 def _is_open_design(study: AtBudget) -> bool:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import RunError
-from dice_ray.files import lock, sealed
-from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, ledger_in
+from dice_ray.files import sealed
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 
 FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)
 DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=3, arm="dice")
@@ -119,10 +119,3 @@ def test_a_failed_cell_may_begin_again(path: Path) -> None:
     ledger.append(TrialOutcome(id="0002", state="failed", failure="no memory"))
     ledger.append(DICE)
     assert Ledger(path).unfinished == [DICE]
-
-
-def test_a_second_driver_is_refused(tmp_path: Path) -> None:
-    with lock(tmp_path), pytest.raises(RunError, match="must have one driver"), lock(tmp_path):
-        pass
-    with lock(tmp_path):
-        assert ledger_in(tmp_path).specs == {}

@@ -15,6 +15,7 @@ import pytest
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import RunError
+from dice_ray.files import lock
 from dice_ray.run import cluster, object_store
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Event, TrialCounts
@@ -63,6 +64,13 @@ FAULTS = {
     "no space for an evaluation": (Recorder, "reported", 2, FULL),
     "a deletion that is refused": (object_store, "delete", 1, REFUSED),
 }
+
+
+def test_a_second_driver_is_refused_before_it_writes(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="sweep", layers=layers, space=RATE, trials=1)
+    with lock(tmp_path), pytest.raises(RunError, match="must have one driver"):
+        runner.run(plan, tmp_path, Driver(num_cpus=1))
+    assert {path.name for path in tmp_path.iterdir()} <= {"lock", "mlflow.db"}
 
 
 @pytest.mark.ray

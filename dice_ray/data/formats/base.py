@@ -93,9 +93,7 @@ class ReaderBranch(Branch, ABC):
 
     def yields(self) -> type[Record]:
         """The type of the records, known before anything is read, so that a task can refuse it."""
-        columns: Any = getattr(self, "columns", None)
-        kind: type[Record] = self.record_type if columns is None else columns.yields()
-        return kind
+        return self.record_type
 
     def files(self, path: Path) -> list[Path]:
         """The files that are read for this path: itself first, or of a folder those in it; they may be missing."""

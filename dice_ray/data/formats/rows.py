@@ -30,6 +30,7 @@ from dice_ray.data.formats.columns import ID, LABELS, ONE_HOT, TEXTS, ColumnsBra
 from dice_ray.data.formats.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.formats.lists import QuestionColumns, ReadColumns, SpanColumns, TaggedColumns, guess_lists
 from dice_ray.data.formats.text import binary_format, unreadable
+from dice_ray.data.records import Record
 from dice_ray.data.split_names import lists_of_splits
 from dice_ray.errors import DataError, first_line, meant, shown
 from dice_ray.settings import Choice
@@ -104,6 +105,9 @@ class JsonlConfig(TextReaderBranch):
 
     columns: RowColumnsConfig = PairColumns()
 
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
+
     def files(self, path: Path) -> list[Path]:
         return [parted(path)[0]]
 
@@ -170,6 +174,9 @@ class ParquetConfig(ReaderBranch):
     reads = ("Parquet",)
 
     columns: RowColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         used = {use: str(column) for use, column in self.columns.used(labels).items()}

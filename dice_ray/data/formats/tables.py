@@ -34,6 +34,7 @@ from dice_ray.data.formats.spans import guess_spans
 from dice_ray.data.formats.tags import guess_tagging
 from dice_ray.data.formats.text import spaced_words, undecoded, unreadable
 from dice_ray.data.formats.words import SpanRows, WordColumns
+from dice_ray.data.records import Record
 from dice_ray.errors import DataError, UnknownNameError, meant, shown
 from dice_ray.settings import Choice, Nested
 
@@ -67,6 +68,9 @@ class TablesConfig(TextReaderBranch):
     delimiter: str = Field("\t", min_length=1, max_length=1)
     header: bool = True
     columns: _TableColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         rows = self.rows(path)
