@@ -94,8 +94,9 @@ class Checkpoints:
             self.finish()
 
     def finish(self) -> None:
-        """Delete the predecessor of a finished run's last state."""
-        (self.folder / _BEFORE).unlink(missing_ok=True)
+        """Delete the predecessor of a finished run's last state, and what killed processes left of small files."""
+        for left in (self.folder / _BEFORE, *self.folder.glob("*.new")):
+            left.unlink(missing_ok=True)
 
     def save_best(self, state: dict[str, Any]) -> None:
         self._write(BEST, state).replace(self.folder / BEST)
