@@ -61,8 +61,8 @@ def test_a_run_killed_at_any_moment_ends_like_an_uninterrupted_one(
     settings = {"loss": "dice", "training.checkpoint_minutes": minutes, "training.precision": precision}
     build.prepare(small(**settings))  # a forked process has the data already
     whole = timeless(single.evaluations(small(**settings), tmp_path / "whole"))
-    # The first three: before a small file gets its name.
-    moments = [1, 3, 5, *(random.randint(1, 40) for _ in range(3))]
+    # The first two: before `config.yaml` gets its name, and before `task.json` does.
+    moments = [1, 3, *(random.randint(1, 40) for _ in range(4))]
     exits = []
     for kill_at in [*moments, 10**9]:
         process = multiprocessing.get_context("fork").Process(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,8 @@ def test_fewer_than_20_settings_of_one_seed_are_too_few() -> None:
     of = of_one_seed_each(19, 0.05)
     (made,), (card,) = at_budget(of), cards(of)
     assert (card.answer, card.settle) == ("TOO FEW RUNS", "dice-ray ablate a_study --settings 20")
+    (older,) = cards(replace(of, frame=of.frame.drop(columns="tags.command")))
+    assert older.settle == "the same study with 20 settings", "it asked for seeds"
     assert made.different == ()
     assert equal_budget(made).headline == (
         "Too few runs to say which arm is better at equal tuning budget: 19 settings with a seed each, and 20 settings "
