@@ -13,6 +13,8 @@ import importlib.util
 import inspect
 import os
 import sys
+import sysconfig
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -110,6 +112,16 @@ def digest(address: str) -> str:
     if not files:
         raise InputError(f"{address} must be in a file, from which other processes load it")
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:12]
+
+
+def raised_at(error: BaseException) -> str | None:
+    """The line of the user's own code that an error comes through last; None if it comes through none."""
+    for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
+        file, package = frame.f_code.co_filename, frame.f_globals.get("__name__", "").partition(".")[0]
+        is_installed = package in (*_OURS, "analysis") or "-packages/" in file  # Debian's folder is dist-packages
+        if not is_installed and not file.startswith((sysconfig.get_path("stdlib"), "<")):
+            return f"{file}, line {line}"
+    return None
 
 
 def _absolute(where: str) -> str:

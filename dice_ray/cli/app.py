@@ -22,7 +22,7 @@ from dice_ray.cli.options import EVERYWHERE
 from dice_ray.cli.printing import print_text
 from dice_ray.cli.results import compare, evaluate, export, export_optuna, export_preset, predict, report, runs, ui
 from dice_ray.cli.training import SUBMITTED, ablate, doctor, resume, submit, train, tune
-from dice_ray.errors import DiceRayError, cut
+from dice_ray.errors import DiceRayError, cut, reason_of
 from dice_ray.files import disk_error
 from dice_ray.run.signals import interrupt
 
@@ -233,10 +233,15 @@ def main() -> None:
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         app(args=[each for each in own if each not in EVERYWHERE] + submitted)
-    except (DiceRayError, OSError) as error:
-        if "--debug" in own:
+    except Exception as error:
+        from dice_ray.user_code import raised_at
+
+        place = None if isinstance(error, DiceRayError) else raised_at(error)
+        if "--debug" in own or not (place or isinstance(error, DiceRayError | OSError)):
             raise
-        message = str(error) if isinstance(error, DiceRayError) else disk_error(error)
+        message = disk_error(error) if isinstance(error, OSError) else reason_of(error)
+        if place:
+            message = f"{place}, raised {message} (--debug prints the traceback)"
         print_text(f"dice-ray: {cut(message)}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
     except KeyboardInterrupt:  # before a command, or while it ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -58,10 +59,11 @@ def export(
         stock = _stock(name, model, tokenizer, classes)
     with quiet():
         (model.encoder if stock is None else stock).save_pretrained(folder)
-    if stock is not None:
-        return name
-    save_file(model.heads.state_dict(), folder / HEADS)
-    return ENCODER
+    if stock is None:
+        save_file(model.heads.state_dict(), folder / HEADS)
+    for weights in folder.glob("*.safetensors"):  # version 0.8 writes them for their owner alone
+        shutil.copymode(folder / "config.json", weights)
+    return ENCODER if stock is None else name
 
 
 def _stock(

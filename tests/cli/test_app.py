@@ -274,6 +274,18 @@ def test_debug_shows_the_traceback_wherever_it_stands(run: Run) -> None:
     assert run("validate", "nothing").status == 2
 
 
+def test_an_error_in_code_of_the_user_is_its_line(run: Run) -> None:
+    """It was a traceback of 90 lines, of which most were of the training."""
+    Path("mine.py").write_text("def loss(logits, targets):\n    return logits.sum(1) + logits.new_zeros(7)\n")
+    own = ("--set", "loss.custom.target=mine.py:loss", "--set", "loss.custom.form=function")
+    result = run("train", "synthetic_pairs", *QUICK, *own)
+    message = f"dice-ray: {Path('mine.py').absolute()}, line 2, raised RuntimeError: The size of tensor a"
+    assert result.status == 1
+    assert message in " ".join(result.error.split())
+    with pytest.raises(RuntimeError, match="The size of tensor a"):
+        run("--debug", "train", "synthetic_pairs", *QUICK, *own, "--name", "again")
+
+
 def test_verbose_may_stand_anywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for arguments in (["-v", "list"], ["list", "--verbose"]):
         monkeypatch.setenv("DICE_RAY_VERBOSE", "")

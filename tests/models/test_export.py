@@ -146,6 +146,9 @@ def test_a_text_classifier_is_the_stock_class_of_its_family(
 def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: nn.Module) -> None:
     model, tokenizer = built(family, head, **(QWEN3 if family == "qwen3" else TINY))
     assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModel"
+    modes = {file.name: file.stat().st_mode for file in tmp_path.iterdir()}
+    assert modes.keys() >= {"model.safetensors", HEADS}
+    assert set(modes.values()) == {modes["config.json"]}, "who reads the settings reads the weights"
     encoder = AutoModel.from_pretrained(tmp_path)
     weights = load_file(tmp_path / HEADS)
     batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
