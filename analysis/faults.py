@@ -25,7 +25,7 @@ def differing(cells: pd.DataFrame) -> str:
     A setting that only one arm has is its own, as gamma is of one loss; and one of a new value in most runs names runs.
     """
     found = []
-    for name, stored in all_params(cells).items():
+    for name, stored in all_params(cells).dropna(axis="columns", how="all").items():
         values = stored.mask(stored.str.lower().isin(MISSING)).dropna()
         by_arm = {str(arm): set(of) for arm, of in values.groupby(cells["arm"])}
         is_same = len({frozenset(of) for of in by_arm.values()}) == 1

@@ -94,6 +94,7 @@ def findings_of(
         InputError: Arm or seed are not clear, or the runs cannot be compared.
     """
     table = table.set_axis([str(column) for column in table.columns], axis=1).reset_index(drop=True)
+    table = table.astype(dict.fromkeys(table.select_dtypes("category"), object))
     if twice := sorted(set(table.columns[table.columns.duplicated()])):
         raise InputError(f"each column must have a name of its own, and {source} has two named {', '.join(twice)}")
     row_names = row_names or [f"row {number + 1}" for number in table.index]

@@ -149,8 +149,8 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
         check_output(items, [Path(data)] if isinstance(data, str | Path) else [])
     place = places.place(run)
     best = trained.load(place.folder)
-    if isinstance(data, str):
-        data = str(local_file(data, "DATA")) if is_url(data) else data
+    if isinstance(data, str | Path):
+        data = str(local_file(data, "DATA")) if is_url(str(data)) else str(data)
         scores = best.score(best.labelled(data), is_dev=data == "dev")
     else:
         with table_file(data) as file:

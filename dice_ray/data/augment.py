@@ -143,8 +143,8 @@ class _GivenEntitiesConfig(Branch):
 
     by_kind: dict[str, list[str]]
 
-    def key(self) -> dict[str, list[str]]:
-        return self.by_kind
+    def key(self) -> list[tuple[str, list[str]]]:
+        return [*self.by_kind.items()]  # in their order: an entity of two kinds is of the last one
 
     def origin(self) -> str:
         return "given entities"

@@ -42,7 +42,7 @@ from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 from dice_ray.files import file_hash, opened, store_url
 
-_VERSION = 12
+_VERSION = 13
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 _ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")

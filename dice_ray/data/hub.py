@@ -111,7 +111,7 @@ class HubConfig(Branch):
             splits[split] = loaded[name]
             for use, column in self.columns.used().items():
                 columns = loaded[name].column_names
-                if str(column) not in columns:
+                if str(column) not in columns and (use != "time" or split == "train"):  # only train is drawn by time
                     of_record = f"source.hub.columns.{self.columns.name}.{use}"
                     setting = f"data.{use if use in ('groups', 'time') else of_record}"
                     what = f"a column {str(column)!r} in the split {name!r} of {self.title}"

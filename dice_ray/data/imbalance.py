@@ -5,8 +5,8 @@ altered. Two shares printed in the paper contradict its definitions: 21 % positi
 negatives and thus has n_pos / (n + k), 29.4 % on QQP; and 50/50 for "+ positive & negative", which keeps the ratio.
 `composed` makes sets of n + k records with the shares as printed.
 
-Copies never leak the held-out splits: no copy is made of a record that also occurs in dev or test, and none has the
-content of any record of any split, or of another copy.
+Copies never leak the held-out splits: no copy is made of a record whose text also occurs in dev or test, and none has
+the text of any record of any split, or of another copy (`same_text`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.augment import AugmentConfig, Augmented, Gazetteer, copies
+from dice_ray.data.draws import same_text
 from dice_ray.data.records import PairRecord
 from dice_ray.errors import DataError
 from dice_ray.settings import Branch, Choice
@@ -175,7 +176,7 @@ ImbalanceConfig: TypeAlias = Annotated[
 def alter(
     config: AlteredConfig, augment: AugmentConfig, train: Sequence[Augmented], held_out: Collection[int], positive: str
 ) -> tuple[list[int], list[Augmented], str]:
-    """Alter a training split; `held_out` has the hashes of the contents of dev and test.
+    """Alter a training split; `held_out` has the hashes of the texts of dev and test.
 
     Returns the indices of the records that stay, in ascending order, the copies, and what was dropped and added.
 
@@ -195,7 +196,7 @@ def alter(
         raise DataError(f"data.imbalance {config.name} must leave a record of each class, got {target} of {counts}")
     adds_copies = any(goal > count for goal, count in zip(target, counts, strict=True))
     gazetteer = augment.entities.gazetteer(train) if adds_copies else None
-    known_contents = {*held_out, *(hash(record.content) for record in train)}
+    known_texts = {*held_out, *(hash(same_text(record)) for record in train)}
     kept, added = list[int](), list[Augmented]()
     for cls, (count, goal) in enumerate(zip(counts, target, strict=True)):
         indices = [index for index, positive_record in enumerate(is_positive) if positive_record == bool(cls)]
@@ -204,8 +205,8 @@ def alter(
         state.shuffle(indices)
         kept += indices[: min(count, goal)]
         if gazetteer is not None and goal > count:
-            templates = (train[index] for index in indices if hash(train[index].content) not in held_out)
-            new = list(islice(_new_copies(templates, gazetteer, augment, known_contents, state), goal - count))
+            templates = (train[index] for index in indices if hash(same_text(train[index])) not in held_out)
+            new = list(islice(_new_copies(templates, gazetteer, augment, known_texts, state), goal - count))
             if len(new) < goal - count:
                 is_shared = augment.swap == "shared" and isinstance(train[0], PairRecord)
                 where = "in both sentences" if is_shared else "in a record"
@@ -228,12 +229,12 @@ def _new_copies(
     templates: Iterator[Augmented],
     gazetteer: Gazetteer,
     augment: AugmentConfig,
-    known_contents: set[int],
+    known_texts: set[int],
     state: random.Random,
 ) -> Iterator[Augmented]:
-    """Copies with a new content: one of each template, then a second one of each, until no template has another one.
+    """Copies with a new text: one of each template, then a second one of each, until no template has another one.
 
-    Adds the content of each copy to `known_contents`.
+    Adds the text of each copy to `known_texts`.
     """
     copies_by_template: Iterator[Iterator[Augmented]] = (
         copies(template, gazetteer, augment.swap, state) for template in templates
@@ -241,9 +242,9 @@ def _new_copies(
     while True:
         not_exhausted = list[Iterator[Augmented]]()
         for of_template in copies_by_template:
-            new = next((copy for copy in of_template if hash(copy.content) not in known_contents), None)
+            new = next((copy for copy in of_template if hash(same_text(copy)) not in known_texts), None)
             if new is not None:
-                known_contents.add(hash(new.content))
+                known_texts.add(hash(same_text(new)))
                 not_exhausted.append(of_template)
                 yield new
         if not not_exhausted:

@@ -299,7 +299,7 @@ def _refuse_changed(config: DataConfig, before: dict[str, Any]) -> None:
 
 _Change: TypeAlias = Callable[[Splits, Collection[int]], tuple[Iterable[Record], LoadReport]]
 """The records of a changed training split, and the report of how it was changed, from the splits and the hashes of the
-contents of dev and test."""
+texts of dev and test."""
 
 
 def _altered(
@@ -310,14 +310,11 @@ def _altered(
     return chain((splits.train[index] for index in kept), added), replace(splits.report, altered=altered)
 
 
-def _with_extra(config: DataConfig, splits: Splits, _: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
+def _with_extra(config: DataConfig, splits: Splits, held_out: Collection[int]) -> tuple[Iterable[Record], LoadReport]:
     before, source = key(config), config.read()["extra"]
     records, read = gather(source.where, source.rows, source.on_bad_row)
     _refuse_changed(config, before)
-    held_out, groups = set[int](), set[str]()
-    for each in chain(splits.dev, splits.test):
-        held_out.add(hash(same_text(each)))
-        groups |= {_group(each)} if config.groups is not None else set()
+    groups = {_group(each) for each in chain(splits.dev, splits.test)} if config.groups is not None else set[str]()
     new = [each for each in records if hash(same_text(each)) not in held_out and _group(each) not in groups]
     description = f"{counted(len(new), 'record')} of {source.origin} added to {len(splits.train)}"
     if num_left_out := len(records) - len(new):
@@ -341,7 +338,7 @@ def _with_train(config: DataConfig, key: dict[str, Any], splits: Splits, name: s
             for split, records in (("dev", splits.dev), ("test", splits.test))
             if records
         }
-        changed, report = change(splits, {value for hashes in held_out.values() for value in hashes.tolist()})
+        changed, report = change(splits, {hash(same_text(record)) for record in chain(splits.dev, splits.test)})
         contents = list[int]()
         with ArrowWriter(folder / "train.arrow") as file:
             for records in chunked(changed):

@@ -96,6 +96,8 @@ def with_prior(
     """
     if decision is None or decision.share is None or not isinstance(predicted, TablePredictions):
         raise InputError("a prior must be for a task with a positive label (task.text_classification.positive)")
+    if decision.share in (0, 1):
+        raise InputError("a prior must be for a run whose dev split has both classes, and all its records have one")
     rule = task.rule() if isinstance(task, TextClassificationConfig) else None
     if decision.is_used and isinstance(rule, RecallRule | RateRule):
         raise InputError(

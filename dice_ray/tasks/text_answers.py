@@ -62,6 +62,8 @@ def _chosen(id_: str, names: LabelNames, decider: TextDecider, answers: Answers)
     text = "" if written is None else str(written)
     if decider.is_exclusive:
         parts = [text] if text else []
+    elif (whole := {part.strip() for part in text.split(";")}) <= {*decider.classes}:  # a label may have a comma
+        return [label for label in decider.classes if label in whole]
     else:
         several = written if isinstance(written, list) else re.split(r"[;,|\n]", text)
         parts = [part.strip() for part in map(str, several) if part.strip()]

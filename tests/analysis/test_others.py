@@ -51,6 +51,8 @@ def test_a_table_has_the_verdict_of_a_study() -> None:
     assert (verdict.answer, verdict.use) == ("YES", "dice")
     assert verdict.headline.startswith("Better than ce on this test set: dice +3.00")
     text = report(found).text()
+    categories = table().astype({"loss": "category", "seed": "category"})
+    assert said(made(categories)) == said(found), "as Parquet files hold them"
     for word in ("this study", "items.csv", "No arm is tuned", "collapsed", "constant predictor"):
         assert word not in text
 
@@ -116,6 +118,11 @@ def test_measurements_of_a_table_are_no_settings() -> None:
     """Finds another score that is listed with what the runs were given."""
     frame = made(table(layers=2).assign(recall=[number / 16 for number in range(15)])).frame
     assert [name for name in frame if str(name).startswith("params.")] == ["params.layers"]
+
+
+def test_a_column_without_a_value_is_no_setting_that_differs() -> None:
+    """As an empty one of a CSV file, or a parameter of the parent run alone, which has no seed."""
+    assert said(made(table(note=math.nan), arm="loss", seed="seed")) == said(made(table(), arm="loss", seed="seed"))
 
 
 def test_a_number_is_named_as_a_user_writes_it() -> None:

@@ -461,6 +461,8 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "labelled.tsv").write_text("sentence1\tsentence2\tlabel\nthe router is broken\tit is urgent\t1\n")
     on_file = dice_ray.evaluate("mine", "labelled.tsv").scores.metrics
     assert dice_ray.evaluate("mine", f"{tmp_path.as_uri()}/labelled.tsv").scores.metrics == on_file
+    by_path = dice_ray.evaluate("mine", tmp_path / "labelled.tsv")
+    assert by_path.data == str(tmp_path / "labelled.tsv"), "a file called test is not the split"
 
     for _ in range(2):  # scored again, it is stored once
         scored = dice_ray.evaluate("mine", items=str(tmp_path / "items.csv"))

@@ -232,3 +232,12 @@ def test_the_groups_of_a_data_set_are_kept_whole_and_a_wrong_column_names_its_se
         must = rf"data\.{setting}: there must be a column 'usr' in the split 'train' of a; did you mean 'user'\?"
         with pytest.raises(DataError, match=must):
             load(wrong)
+
+
+def test_only_train_needs_the_column_of_the_time(tmp_path: Path) -> None:
+    rows = {"text": [f"text {n}" for n in range(120)], "label": ["x", "y"] * 60}
+    train = datasets.Dataset.from_dict({**rows, "year": [*range(120)]}).select(range(60))
+    test = datasets.Dataset.from_dict(rows).select(range(60, 120))
+    datasets.DatasetDict({"train": train, "test": test}).save_to_disk(tmp_path / "a")
+    config = hub(tmp_path / "a", test="test", columns={"text": {"text": "text"}}).model_copy(update={"time": "year"})
+    assert [record.content for record in load(config).dev][-1] == ("text 59",)

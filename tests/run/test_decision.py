@@ -61,6 +61,8 @@ def test_a_prior_needs_a_positive_class() -> None:
     for decision, predictions in ((None, predicted([0.5])), (replace(DECISION, share=None), Json([]))):
         with pytest.raises(InputError, match="a prior must be for a task with a positive label"):
             with_prior(decision, 0.1, predictions)
+    with pytest.raises(InputError, match="dev split has both classes"):
+        with_prior(replace(DECISION, share=0.0), 0.1, predicted([0.5]))
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,12 @@ def test_several_labels_are_a_list_or_separated(tmp_path: Path) -> None:
     )
 
 
+def test_a_label_with_a_comma_is_read_whole(tmp_path: Path) -> None:
+    records = [TextRecord("0", "", ("a, b", "c")), TextRecord("1", "", ("a, b",)), TextRecord("2", "", ("c",))]
+    task = TextClassificationConfig(labels="several").build(("a, b", "c"))
+    assert scored(task, records, {"0": "a, b; c", "1": "a, b", "2": "c"}, tmp_path, "label")[0].metrics["f1"] == 1
+
+
 def test_one_of_several_labels_may_be_the_number_0(tmp_path: Path) -> None:
     """The number was read as an answer without labels."""
     records = [TextRecord("0", "", ("0",)), TextRecord("1", "", ("1",))]
