@@ -20,7 +20,7 @@ from dice_ray.tasks.encoding import encode
 from dice_ray.tasks.text_classification import SentencePairConfig
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
-VERSION = 12
+VERSION = 13
 FROZEN = {
     "mrc_ner": "9508835abb3b7c01",
     "sentence_pair": "0bd882fa709bfe59",
