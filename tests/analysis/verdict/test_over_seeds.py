@@ -461,7 +461,7 @@ def generated(rng: np.random.Generator) -> pd.DataFrame:
     return kept if (kept["arm"] == "plain").any() else frame
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_no_sentence_contradicts_its_table(seed: int) -> None:
     """500 studies: finds a headline or card that the table does not bear out, or a bad arm that is recommended."""
     outcomes, rng = Counter[str](), np.random.default_rng(seed)
