@@ -59,8 +59,8 @@ def address_of(function: Any) -> str:
             f"processes and a resumed run load it, and it is of {found}: write it to another file (in a notebook a "
             "cell that begins with %%writefile my_code.py does), and import it from there"
         )
-    is_installed = module.__name__.partition(".")[0] in _OURS or "site-packages" in Path(file).parts
-    return f"{module.__name__ if is_installed else Path(file).absolute()}:{name}"
+    where = module.__name__ if _is_installed(module.__name__, file) else Path(file).absolute()
+    return f"{where}:{name}"
 
 
 def load(address: str) -> Callable[..., Any]:
@@ -117,11 +117,15 @@ def digest(address: str) -> str:
 def raised_at(error: BaseException) -> str | None:
     """The line of the user's own code that an error comes through last; None if it comes through none."""
     for frame, line in reversed([*traceback.walk_tb(error.__traceback__)]):
-        file, package = frame.f_code.co_filename, frame.f_globals.get("__name__", "").partition(".")[0]
-        is_installed = package in (*_OURS, "analysis") or "-packages/" in file  # Debian's folder is dist-packages
-        if not is_installed and not file.startswith((sysconfig.get_path("stdlib"), "<")):
+        file, name = frame.f_code.co_filename, frame.f_globals.get("__name__", "")
+        is_python = file.startswith((sysconfig.get_path("stdlib"), "<"))
+        if not (is_python or _is_installed(name, file) or name.partition(".")[0] == "analysis"):
             return f"{file}, line {line}"
     return None
+
+
+def _is_installed(module: str, file: str) -> bool:
+    return module.partition(".")[0] in _OURS or "-packages/" in file  # Debian's folder is dist-packages
 
 
 def _absolute(where: str) -> str:
